@@ -1,0 +1,212 @@
+package breaker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Transport is an [http.RoundTripper] that asks a breaker before every call
+// and tells it how the call ended. A rejection is an [*OpenError]. The zero
+// Transport has no breaker and sends everything through
+// [http.DefaultTransport].
+//
+// Used alone it judges by status, context and error: a failure is a listed
+// status, a local timeout or any transport error; 2xx and 3xx are successes;
+// any other status and a call that its caller cancelled are neutral. A streamed
+// answer (server-sent events, NDJSON, an AWS event stream) is judged when its
+// body ends: broken off is a failure, closed early neutral.
+//
+// The fields must not be changed after the first use. It is safe for concurrent
+// use.
+type Transport struct {
+	// Base sends the calls. Nil is [http.DefaultTransport].
+	Base http.RoundTripper
+	// Policy is checked at first use; with an invalid one every RoundTrip
+	// fails and nothing is sent.
+	Policy Policy
+	// Provider is named by errors and log lines.
+	Provider string
+	// Key names the breaker of a request: "" the provider's own, else a model.
+	// It matters with [ScopeModel] only. Nil: always "".
+	Key func(*http.Request) string
+	// Judge gives the verdict on what Base returned. Any verdict but [Pending]
+	// settles the permit at once; with Pending the owner of the permit must
+	// settle it, and the layer has marked it as answered. A panic of Base
+	// is a failure in any case. It is not asked where the policy has no breaker.
+	// Nil judges as told above.
+	Judge func(*http.Request, *http.Response, error) Verdict
+	// Permit says where a request's permit is kept, so that others can tell a
+	// probe or settle it. Nil, or a nil result, allocates one.
+	Permit func(*http.Request) *Permit
+	// OnStateChange and Logger are those of [Config].
+	OnStateChange func(key string, from, to State)
+	Logger        *slog.Logger
+
+	once     sync.Once
+	breakers *Map // nil: see err
+	failures statusSet
+	err      error // the policy's fault
+}
+
+// init resolves the configuration once.
+func (t *Transport) init() *Map {
+	t.once.Do(func() {
+		t.failures = compileStatuses(t.Policy.FailureOnStatuses)
+		t.breakers, t.err = NewMap(Config{
+			Policy:        t.Policy,
+			Provider:      t.Provider,
+			OnStateChange: t.OnStateChange,
+			Logger:        t.Logger,
+		})
+	})
+	return t.breakers
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base != nil {
+		return t.Base
+	}
+	return http.DefaultTransport
+}
+
+// RoundTrip sends the request unless its breaker rejects it. The request's body
+// is closed in any case.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	m := t.init()
+	// What the permit is settled as if this function is left by a panic or by
+	// runtime.Goexit, which both pass on: not being sent is no failure.
+	exit, sent, p := Neutral, false, (*Permit)(nil)
+	defer func() {
+		if p != nil {
+			p.Settle(exit)
+		}
+		if !sent && req.Body != nil {
+			_ = req.Body.Close()
+		}
+	}()
+	if m == nil {
+		return nil, t.err
+	}
+	p = t.permit(req)
+	if err := m.Admit(t.key(req), p); err != nil {
+		return nil, err
+	}
+	dead := done(req.Context())
+	exit, sent = Failure, true
+	resp, err := t.base().RoundTrip(req)
+	resp, err = t.sound(resp, err)
+	if p.breaker == nil {
+		return resp, err // there is no breaker
+	}
+	verdict := Pending
+	if t.Judge != nil {
+		p.Answered()
+		verdict = t.Judge(req, resp, err)
+	} else if verdict = t.judge(req, resp, err, dead, p.Probe()); verdict == Success && isStream(resp) {
+		resp.Body = &body{ReadCloser: resp.Body, permit: p, req: req}
+		verdict = Pending
+	}
+	exit = verdict
+	return resp, err
+}
+
+func (t *Transport) permit(req *http.Request) *Permit {
+	if t.Permit != nil {
+		if p := t.Permit(req); p != nil {
+			return p
+		}
+	}
+	return new(Permit)
+}
+
+func (t *Transport) key(req *http.Request) string {
+	if t.Key == nil {
+		return ""
+	}
+	return t.Key(req)
+}
+
+// sound holds a Base to the contract of [http.RoundTripper].
+func (t *Transport) sound(resp *http.Response, err error) (*http.Response, error) {
+	switch {
+	case err != nil && resp != nil:
+		if resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, err
+	case err == nil && resp == nil:
+		return nil, fmt.Errorf("breaker: base transport of provider %s returned neither response nor error", t.Provider)
+	}
+	return resp, err
+}
+
+// judge is the verdict on what the base returned; dead says that the context
+// was done before.
+func (t *Transport) judge(req *http.Request, resp *http.Response, err error, dead, probe bool) Verdict {
+	switch {
+	case err == nil:
+		return t.JudgeStatus(resp.StatusCode, probe)
+	case dead, errors.Is(err, ErrOpen), t.unsendable(req):
+		return Neutral // never sent
+	case cancelled(req):
+		return Neutral
+	}
+	return Failure // a transport failure or a local timeout
+}
+
+// JudgeStatus is the verdict on an answer's status by the policy's list alone.
+// On a probe a status that is not listed shows that the upstream lives, and is
+// a success.
+func (t *Transport) JudgeStatus(status int, probe bool) Verdict {
+	t.init()
+	switch {
+	case t.failures.has(status):
+		return Failure
+	case probe, status >= 200 && status < 400:
+		return Success
+	}
+	return Neutral
+}
+
+// Breakers returns all breakers, the provider's own first; nil if the policy is
+// invalid or has none.
+func (t *Transport) Breakers() []Snapshot {
+	if m := t.init(); m != nil {
+		return m.Snapshots()
+	}
+	return nil
+}
+
+// Peek returns the error with which a call of the key would be rejected now,
+// nil if it would not. It takes no place and changes nothing.
+func (t *Transport) Peek(key string) *OpenError {
+	if m := t.init(); m != nil {
+		return m.Peek(key)
+	}
+	return nil
+}
+
+// ForceOpen is [Map.ForceOpen].
+func (t *Transport) ForceOpen(key string, d time.Duration) {
+	if m := t.init(); m != nil {
+		m.ForceOpen(key, d)
+	}
+}
+
+// Reset is [Map.Reset].
+func (t *Transport) Reset(key string) {
+	if m := t.init(); m != nil {
+		m.Reset(key)
+	}
+}
+
+// CloseIdleConnections passes on to Base.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

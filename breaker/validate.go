@@ -1,0 +1,45 @@
+package breaker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// on reports whether there is a breaker at all.
+func (p *Policy) on() bool { return !p.Disabled && p.FailureThreshold != 0 }
+
+// Validate returns every fault of the policy, joined, each with the field's
+// name as it is in the configuration; nil if there is none. Thresholds of a
+// breaker that is off may be zero, but not negative.
+func (p Policy) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("circuit_breaker."+field+": "+format, args...))
+	}
+	switch p.Scope {
+	case "", ScopeProvider, ScopeModel:
+	default:
+		bad("scope", "unknown scope %q, expected %q or %q", p.Scope, ScopeProvider, ScopeModel)
+	}
+	for i, w := range p.FailureOnStatuses {
+		if !new(statusSet).addWord(w) {
+			bad(fmt.Sprintf("failure_on_statuses[%d]", i),
+				"%q is neither a status 100 to 599 nor a class 1xx to 5xx", w)
+		}
+	}
+	if p.FailureThreshold < 0 {
+		bad("failure_threshold", "is %d, expected 0 (off) or more", p.FailureThreshold)
+	}
+	switch {
+	case p.SuccessThreshold < 0, p.SuccessThreshold < 1 && p.on():
+		bad("success_threshold", "is %d, expected at least 1", p.SuccessThreshold)
+	}
+	switch {
+	case p.Timeout < 0, p.Timeout == 0 && p.on():
+		bad("timeout", "is %v, expected a positive open time", p.Timeout)
+	}
+	if p.SlowCallThreshold < 0 {
+		bad("slow_call_threshold", "is %v, expected 0 (off) or more", p.SlowCallThreshold)
+	}
+	return errors.Join(errs...)
+}
