@@ -1,0 +1,170 @@
+package retry
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Attempt is what is known of one attempt once it has ended.
+type Attempt struct {
+	Number  int           // from 1
+	Status  int           // of the response; 0 if there was none
+	Err     error         // what came in place of a response
+	Wait    time.Duration // the wait before this attempt
+	Start   time.Time
+	Elapsed time.Duration // until the base transport returned
+	Sent    bool          // it reached a connection, or may have
+	Timeout bool          // Err is a local timeout
+}
+
+// flight watches one attempt through httptrace. The hooks may be called late
+// and from other goroutines, so no flight is used twice.
+type flight struct {
+	trace httptrace.ClientTrace
+	body  bool // the end of the body's use is known by WroteRequest
+
+	asked     atomic.Bool // GetConn was called: the base reports to httptrace
+	connected atomic.Bool // GotConn was called
+
+	mu      sync.Mutex
+	writing bool          // between GotConn and WroteRequest the body may be read
+	idle    chan struct{} // closed when writing ends; made by who waits
+}
+
+// watch returns ctx with the flight's hooks; a trace that the caller put there
+// is called as well. body says that the flight stands for a body that net/http
+// gets unwrapped.
+func (f *flight) watch(ctx context.Context, asked, body bool) context.Context {
+	if asked {
+		f.trace.GetConn = f.getConn
+	}
+	f.trace.GotConn = f.gotConn
+	if f.body = body; body {
+		f.trace.WroteRequest = f.wroteRequest
+	}
+	return httptrace.WithClientTrace(ctx, &f.trace)
+}
+
+func (f *flight) getConn(string) { f.asked.Store(true) }
+
+func (f *flight) gotConn(httptrace.GotConnInfo) {
+	f.connected.Store(true)
+	if f.body {
+		f.mu.Lock()
+		f.writing = true
+		f.mu.Unlock()
+	}
+}
+
+func (f *flight) wroteRequest(httptrace.WroteRequestInfo) {
+	f.mu.Lock()
+	f.writing = false
+	if f.idle != nil {
+		close(f.idle)
+		f.idle = nil
+	}
+	f.mu.Unlock()
+}
+
+func (f *flight) release() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writing && f.idle == nil {
+		f.idle = make(chan struct{})
+	}
+	return f.idle
+}
+
+// limit is the context of an attempt that is bounded by the attempt timeout.
+type limit struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	state  atomic.Int32 // of limitRunning, limitStopped, limitFired
+	err    *TimeoutError
+}
+
+const (
+	limitRunning = iota
+	limitStopped
+	limitFired
+)
+
+type limitKey struct{}
+
+func newLimit(ctx context.Context, after time.Duration) *limit {
+	l := &limit{err: &TimeoutError{After: after}}
+	l.Context, l.cancel = context.WithCancelCause(ctx)
+	l.timer = time.AfterFunc(after, func() {
+		if l.state.CompareAndSwap(limitRunning, limitFired) {
+			l.cancel(l.err)
+		}
+	})
+	return l
+}
+
+// Value makes the limit visible to [HeadersArrived].
+func (l *limit) Value(key any) any {
+	if key == (limitKey{}) {
+		return l
+	}
+	return l.Context.Value(key)
+}
+
+// stop stops the timer and reports whether it came in time.
+func (l *limit) stop() bool {
+	if l.state.CompareAndSwap(limitRunning, limitStopped) {
+		l.timer.Stop()
+	}
+	return l.state.Load() == limitStopped
+}
+
+// HeadersArrived tells the retry layers above that the response headers of req
+// have come, which stops their attempt timeouts. A layer that holds a response
+// back may have it called from below; without it an attempt's headers count as
+// arrived when the base transport returns. It may be called any number of times
+// and from any goroutine.
+func HeadersArrived(req *http.Request) {
+	for ctx := req.Context(); ; {
+		l, ok := ctx.Value(limitKey{}).(*limit)
+		if !ok {
+			return
+		}
+		l.stop()
+		ctx = l.Context
+	}
+}
+
+// roundTrip sends r, whose context is or descends from l.
+func (l *limit) roundTrip(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+	returned := false
+	defer func() {
+		if !returned { // base panicked
+			l.stop()
+			l.cancel(nil)
+		}
+	}()
+	resp, err := base.RoundTrip(r)
+	returned = true
+	inTime := l.stop()
+	// The caller may have been first even if the timer fired.
+	late := !inTime && context.Cause(l) == error(l.err)
+	switch {
+	case late:
+		if resp != nil && resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, l.err
+	case err != nil || resp == nil:
+		l.cancel(nil)
+	case resp.Body == nil || resp.Body == http.NoBody:
+		l.cancel(nil)
+	default:
+		resp.Body = newEndBody(resp.Body, l.cancel)
+	}
+	return resp, err
+}

@@ -1,0 +1,298 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"time"
+)
+
+// unseenWrite is how long a new attempt waits for the end of a write that was
+// never reported although the attempt failed. net/http returns such an error
+// only when its write loop has ended, sometimes without having begun (the
+// server hung up on a fresh connection), so nothing reads the body any more.
+const unseenWrite = 100 * time.Millisecond
+
+// call is one RoundTrip.
+type call struct {
+	t      *Transport
+	orig   *http.Request // as given
+	req    *http.Request // without an Idempotency-Key that is none
+	body   bool          // there is a body, and GetBody copies it
+	once   bool          // there is a body that cannot be had again
+	flight *flight       // of the last attempt
+	failed bool          // the last attempt returned an error
+	copies *copies       // of bodies that are tracked
+}
+
+// outcome is an attempt with what came of it.
+type outcome struct {
+	Attempt
+	resp *http.Response
+	end  end
+}
+
+func newCall(t *Transport, req *http.Request) call {
+	c := call{t: t, orig: req, req: req}
+	if h := withoutBadKey(req.Header); len(h) != len(req.Header) {
+		c.req = req.WithContext(req.Context())
+		c.req.Header = h
+	}
+	if req.Body != nil && req.Body != http.NoBody {
+		c.body = req.GetBody != nil
+		c.once = !c.body
+	}
+	if c.body {
+		// Before GetBody is asked: the two may share one reader.
+		closeBody(req)
+	}
+	return c
+}
+
+// attempt makes attempt n. An error means that it could not be begun.
+func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
+	t := c.t
+	o := outcome{Attempt: Attempt{Number: n, Wait: wait}}
+	r, ctx := c.req, c.req.Context()
+	var l *limit
+	var f *flight
+	// Without hooks and retries nobody needs to know what was sent.
+	trace := t.OnAttempt != nil || t.set.maxRetries > 0 && !c.once
+	if trace || c.body || t.set.attemptTimeout > 0 {
+		body, known, err := c.copy(trace)
+		if err != nil {
+			return o, err
+		}
+		if t.set.attemptTimeout > 0 {
+			l = newLimit(ctx, t.set.attemptTimeout)
+			ctx = l
+		}
+		if trace {
+			f = &flight{}
+			ctx = f.watch(ctx, t.asked, known)
+			c.flight = f
+		}
+		r = r.WithContext(ctx)
+		if c.body {
+			r.Body = body
+			if !known {
+				r.GetBody = c.copies.next
+			}
+		}
+	}
+	if t.observe {
+		o.Start = time.Now()
+	}
+	if l != nil {
+		o.resp, o.Err = l.roundTrip(t.base, r)
+	} else {
+		o.resp, o.Err = t.base.RoundTrip(r)
+	}
+	if t.observe {
+		o.Elapsed = time.Since(o.Start)
+	}
+	c.settle(&o, r, l, f)
+	if t.OnAttempt != nil {
+		guarded(func() { t.OnAttempt(c.req, o.Attempt) })
+	}
+	return o, nil
+}
+
+// copy returns the body for the next attempt, once the one before is no longer
+// read. known says that it goes out as GetBody returned it.
+func (c *call) copy(trace bool) (body io.ReadCloser, known bool, err error) {
+	if !c.body {
+		return nil, false, nil
+	}
+	if err := c.released(); err != nil {
+		return nil, false, err
+	}
+	if c.copies == nil {
+		if body, err = c.req.GetBody(); err != nil {
+			return nil, false, fmt.Errorf("retry: GetBody: %w", err)
+		}
+		if body == nil || body == http.NoBody || inMemory(body) && (c.t.memory || !trace) {
+			return body, true, nil
+		}
+		first := &tracked{rc: body}
+		c.copies = &copies{req: c.req, cur: first}
+		return first, false, nil
+	}
+	body, err = c.copies.next()
+	return body, false, err
+}
+
+// released waits until net/http has written, or given up writing, a body that
+// it was given unwrapped.
+func (c *call) released() error {
+	if c.flight == nil {
+		return nil
+	}
+	limit := releaseWait
+	if c.failed {
+		limit = unseenWrite
+	}
+	err := await(c.req, c.flight, limit)
+	if c.failed && errors.Is(err, errBodyBusy) {
+		return nil
+	}
+	return err
+}
+
+// settle completes the outcome of an attempt: r is the request that it sent, l
+// and f may be nil.
+func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
+	if o.Err != nil && o.resp != nil {
+		// Not a RoundTripper by the book, but its connection must not leak.
+		if o.resp.Body != nil {
+			_ = o.resp.Body.Close()
+		}
+		o.resp = nil
+	}
+	if o.Err == nil && o.resp == nil {
+		o.Err = errNoResponse
+	}
+	c.failed = o.Err != nil
+	if o.resp != nil {
+		o.Status, o.Sent = o.resp.StatusCode, true
+		if o.resp.Body == nil {
+			o.resp.Body = http.NoBody
+		}
+		if o.resp.Request == nil || o.resp.Request == r {
+			o.resp.Request = c.orig
+		}
+		return
+	}
+	connected := f == nil || f.connected.Load()
+	// With a base that reports nothing, everything may have been sent.
+	silent := f != nil && c.t.asked && !f.asked.Load()
+	o.Sent = connected || silent
+	switch o.end = endOf(c.req); {
+	case l != nil && o.Err == error(l.err):
+		o.end = endTimeout
+	case o.end != endNone:
+		o.Err = contextErr(c.req, o.end, o.Err)
+	case localTimeout(o.Err, connected || silent):
+		o.end = endTimeout
+	}
+	o.Timeout = o.end == endTimeout
+}
+
+// decide says whether another attempt follows, and after which wait. Each
+// reason against it leaves the answer whole.
+func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
+	t := c.t
+	if o.Number > t.set.maxRetries || c.once || o.end != endNone {
+		return 0, false
+	}
+	if o.resp != nil && !c.retryable(o.resp) {
+		return 0, false
+	}
+	var replay Replay
+	if t.Replayable != nil {
+		replay = t.Replayable(c.req)
+	} else {
+		replay = t.set.replayable(c.req)
+	}
+	// Replay: only what the caller or the method declares safe, or what no
+	// upstream has seen.
+	switch replay {
+	case ReplayAlways:
+	case ReplayUnsent:
+		if o.Sent {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	var wish time.Duration
+	if o.resp != nil {
+		wish, _ = ParseWait(o.resp.Header, time.Now())
+		if !c.fits(wish) {
+			return 0, false
+		}
+		if t.Judge != nil {
+			advice := t.Judge(c.req, o.resp, peek(o.resp))
+			if advice.Stop {
+				return 0, false
+			}
+			wish = max(wish, advice.Wait)
+		}
+	}
+	if wish > 0 {
+		// A chain can move on to another target in the meantime.
+		if !c.fits(wish) {
+			return 0, false
+		}
+		return t.set.obey(wish, c.room()), true
+	}
+	wait = t.set.backoff(o.Number)
+	return wait, wait < c.room()
+}
+
+// retryable reports whether the answer, by its status and headers, is one that
+// another attempt may replace.
+func (c *call) retryable(resp *http.Response) bool {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return false // the connection is the caller's now
+	}
+	if !c.t.set.heldBack && isEventStream(resp.Header["Content-Type"]) {
+		return false // a streaming call, by its answer
+	}
+	yes, no := shouldRetry(resp.Header)
+	// "true" makes a failure worth a retry, it makes no failure of a success.
+	return !no && (yes && resp.StatusCode >= 400 || c.t.set.statuses.has(resp.StatusCode))
+}
+
+// fits reports whether the policy and the time that is left allow the wait.
+func (c *call) fits(wish time.Duration) bool {
+	return wish <= c.t.set.max && wish < c.room()
+}
+
+// room is the time until the call's deadline.
+func (c *call) room() time.Duration {
+	room := time.Duration(math.MaxInt64)
+	if d, ok := c.req.Context().Deadline(); ok {
+		room = time.Until(d)
+	}
+	if c.t.Deadline != nil {
+		if d, ok := c.t.Deadline(c.req); ok {
+			room = min(room, time.Until(d))
+		}
+	}
+	return room
+}
+
+// pause drops the answer, so that its connection is free again, and waits. An
+// error means that the call has ended meanwhile.
+func (c *call) pause(o *outcome, wait time.Duration) error {
+	until := time.Now().Add(wait)
+	if c.t.OnRetry != nil {
+		guarded(func() { c.t.OnRetry(c.req, o.Attempt, wait) })
+	}
+	if o.resp != nil {
+		// A slow drain must not use up the time that the attempt needs.
+		drop(o.resp, min(dropTime, c.room()-wait))
+	}
+	if d := time.Until(until); d > 0 && endOf(c.req) == endNone {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.req.Context().Done():
+		case <-c.req.Cancel:
+		}
+	}
+	if e := endOf(c.req); e != endNone {
+		return contextErr(c.req, e, nil)
+	}
+	return nil
+}
+
+// guarded calls a hook, whose panics are not the call's.
+func guarded(hook func()) {
+	defer func() { _ = recover() }()
+	hook()
+}

@@ -1,0 +1,82 @@
+package retry
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Bounds for answers that are dropped, and for the part of them that a decision
+// may hang on. Draining a small body keeps its connection for the next attempt;
+// a long or slow one is not worth it.
+const (
+	dropBytes = 64 << 10
+	dropTime  = 250 * time.Millisecond
+	headBytes = 64 << 10
+	headTime  = 500 * time.Millisecond
+)
+
+// drop drains what is left of the answer's body, within dropBytes and limit,
+// and closes it.
+func drop(resp *http.Response, limit time.Duration) {
+	body := resp.Body
+	if body == http.NoBody || resp.ContentLength > dropBytes || limit <= 0 {
+		_ = body.Close()
+		return
+	}
+	timer := time.AfterFunc(limit, func() { _ = body.Close() })
+	// One byte more, so that a body of exactly dropBytes is read to its end.
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, dropBytes+1))
+	if timer.Stop() {
+		_ = body.Close()
+	}
+}
+
+// peek reads up to headBytes of the answer's body, and leaves the answer whole:
+// what was read comes first when its body is read again. A body that hangs is
+// closed after headTime, and whoever reads it then is told that it was cut.
+func peek(resp *http.Response) []byte {
+	body := resp.Body
+	if body == http.NoBody {
+		return nil
+	}
+	size := 512
+	if n := resp.ContentLength; n >= 0 && n < headBytes {
+		size = int(n) + 1 // room for the Read that returns io.EOF
+	}
+	p := &peeked{ReadCloser: body, head: make([]byte, 0, size)}
+	timer := time.AfterFunc(headTime, func() { _ = body.Close() })
+	for p.err == nil && len(p.head) < headBytes {
+		if len(p.head) == cap(p.head) {
+			p.head = append(p.head, 0)[:len(p.head)]
+		}
+		var n int
+		n, p.err = body.Read(p.head[len(p.head):min(cap(p.head), headBytes)])
+		p.head = p.head[:len(p.head)+n]
+	}
+	if !timer.Stop() && p.err != io.EOF {
+		p.err = io.ErrUnexpectedEOF
+	}
+	head := p.head
+	resp.Body = p
+	return head
+}
+
+// peeked is a body whose head was read before.
+type peeked struct {
+	io.ReadCloser
+	head []byte
+	err  error // what ended the reading of the head
+}
+
+func (p *peeked) Read(b []byte) (int, error) {
+	if len(p.head) > 0 {
+		n := copy(b, p.head)
+		p.head = p.head[n:]
+		return n, nil
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	return p.ReadCloser.Read(b)
+}

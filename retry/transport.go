@@ -1,0 +1,154 @@
+package retry
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Advice is what a look at an answer's body adds to its status and headers.
+type Advice struct {
+	// Stop: a retry is of no use, a quota is exhausted for instance.
+	Stop bool
+	// Wait is how long the upstream asks to be left alone; 0 is no wish.
+	Wait time.Duration
+}
+
+// Transport is an [http.RoundTripper] that retries. Its fields must not be
+// changed, nor the Transport be copied, once it is in use; any number of
+// goroutines may use it.
+//
+// A request body with a GetBody is closed at once, and every attempt, the first
+// too, sends a fresh copy from GetBody, which is asked for only when the copy
+// before is closed and no longer being read. A request whose body has no
+// GetBody is sent once, untouched. Retries never follow a local timeout or the
+// caller's cancellation, and no wait is begun that the deadline would cut.
+//
+// net/http itself re-sends a request on a connection that turned out to be
+// dead, if it is of a safe method or carries an Idempotency-Key; such attempts
+// cannot be seen from here.
+type Transport struct {
+	// Base makes the attempts. Nil is a clone of [http.DefaultTransport] that
+	// waits up to 600 s for response headers.
+	Base http.RoundTripper
+	// Policy says how often and how patiently. A Policy that is not valid makes
+	// every RoundTrip fail; nothing is sent.
+	Policy Policy
+	// Traced says that Base calls the hooks of package httptrace as a
+	// [*http.Transport] does, which a Base of that type is known to. Bodies that
+	// net/http knows are then sent as they are, and what reached no connection
+	// is known not to have been sent.
+	Traced bool
+	// KeepShouldRetry leaves the last answer's headers alone. By default
+	// "x-should-retry: false" is set where there was a retry, so that an SDK
+	// above does not multiply the attempts.
+	KeepShouldRetry bool
+	// Replayable says whether a request may be sent again; it is asked when an
+	// attempt has failed. Nil allows what [Safe] reports to be safe, and holds
+	// requests that accept text/event-stream to Policy.Streams.
+	Replayable func(*http.Request) Replay
+	// Judge looks at an answer that would be retried, with up to 64 KiB of its
+	// body, which it must not change or keep. Nil has nothing to add.
+	Judge func(*http.Request, *http.Response, []byte) Advice
+	// Deadline returns a limit of the whole call beside the context's. Nil is
+	// none.
+	Deadline func(*http.Request) (time.Time, bool)
+	// OnAttempt is called after each attempt. A panic in it is dropped.
+	OnAttempt func(*http.Request, Attempt)
+	// OnRetry is called before each wait, with the attempt that failed and the
+	// wait. A panic in it is dropped.
+	OnRetry func(*http.Request, Attempt, time.Duration)
+
+	once    sync.Once
+	base    http.RoundTripper
+	set     settings
+	err     error
+	asked   bool // whether a base reports to httptrace has to be found out
+	memory  bool // bodies from memory are sent unwrapped
+	observe bool // somebody wants to know times
+}
+
+func (t *Transport) init() error {
+	t.once.Do(func() {
+		t.base = t.Base
+		if t.base == nil {
+			t.base = defaultBase()
+		}
+		_, std := t.base.(*http.Transport)
+		// Even an http.Transport may hand requests to a base that reports
+		// nothing (RegisterProtocol), so only Traced is taken at its word.
+		t.asked, t.memory = !t.Traced, t.Traced || std
+		t.observe = t.OnAttempt != nil || t.OnRetry != nil
+		if t.err = t.Policy.Validate(); t.err == nil {
+			t.set = t.Policy.settings()
+		}
+	})
+	return t.err
+}
+
+func defaultBase() http.RoundTripper {
+	std, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	std = std.Clone()
+	std.ResponseHeaderTimeout = 600 * time.Second
+	return std
+}
+
+// CloseIdleConnections forwards to the base transport.
+func (t *Transport) CloseIdleConnections() {
+	_ = t.init() // an invalid policy does not matter here
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip makes as many attempts as it takes and is allowed, and returns the
+// last one's answer or error.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.init(); err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	c := newCall(t, req)
+	var wait time.Duration
+	for n := 1; ; n++ {
+		o, err := c.attempt(n, wait)
+		if err != nil {
+			return nil, err
+		}
+		var again bool
+		if wait, again = c.decide(&o); !again {
+			return c.last(&o)
+		}
+		// Replay: decide saw that the request may be sent twice, and that
+		// neither the caller nor a local timeout has ended the call.
+		if err := c.pause(&o, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// last finishes what goes back to the caller.
+func (c *call) last(o *outcome) (*http.Response, error) {
+	if o.resp == nil {
+		return nil, o.Err
+	}
+	if o.Number > 1 && !c.t.KeepShouldRetry {
+		if o.resp.Header == nil {
+			o.resp.Header = make(http.Header)
+		}
+		o.resp.Header.Set(shouldRetryHeader, "false")
+	}
+	return o.resp, nil
+}
+
+const shouldRetryHeader = "X-Should-Retry"
+
+// shouldRetry is what the upstream says on its own behalf: yes, no or nothing.
+func shouldRetry(h http.Header) (yes, no bool) {
+	v := strings.TrimSpace(h.Get(shouldRetryHeader))
+	return strings.EqualFold(v, "true"), strings.EqualFold(v, "false")
+}
