@@ -1,0 +1,32 @@
+package wire
+
+func newEmbeddings() *Format {
+	return &Format{
+		name: "embeddings", operation: "embeddings", match: postTo("/embeddings"), endless: true,
+		judge: embeddingsJudge,
+	}
+}
+
+// embeddingsJudge looks for an error envelope in a body without data. What the
+// body looks like else is not judged: some servers answer with a bare array.
+func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
+	usable := b[0] == '[' && !oneObject(b)
+	p := parse(b)
+	if b[0] == '[' {
+		p.skip()
+	} else {
+		for ok := p.object(); ok && p.member(); {
+			content := string(p.name) == "data"
+			usable = p.filled() && content || usable
+		}
+	}
+	if !p.end() {
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	}
+	if !usable {
+		if v := f.hidden(b); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	return Verdict{Usable: usable}
+}

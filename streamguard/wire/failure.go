@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+)
+
+// A Failure is an upstream's failure as its body tells it.
+type Failure struct {
+	Status int // 400..599
+	Code   string
+	Type   string
+	// Message is upstream text, or the library's own if the upstream said
+	// nothing. It must not be logged.
+	Message string
+	// Reason is a label: hidden_error, html, empty_response, no_choices,
+	// drift, malformed, empty_stream. It is "" for a real error status.
+	Reason string
+	// Body is what the caller gets: the upstream's own bytes where clients can
+	// read them, else a rendered error.
+	Body []byte
+	// Quota tells of a quota or billing limit: a retry is not worth it.
+	Quota bool
+	// RetryAfter is the wait asked for in the body, 0 if none.
+	RetryAfter time.Duration
+}
+
+// Reasons of a [Failure] and of an empty [Verdict].
+const (
+	ReasonHidden      = "hidden_error"
+	ReasonHTML        = "html"
+	ReasonEmpty       = "empty_response"
+	ReasonNoChoices   = "no_choices"
+	ReasonDrift       = "drift"
+	ReasonMalformed   = "malformed"
+	ReasonEmptyStream = "empty_stream"
+
+	EmptyUsage  = "no_usage"
+	EmptyOutput = "no_output"
+)
+
+// A Verdict is what a 2xx body is. The zero Verdict passes.
+type Verdict struct {
+	Failure *Failure // not nil: the body is no success
+	// Empty is what a body that is delivered lacks: "", no_usage, no_output.
+	// For a failure it is no_choices where that is the reason.
+	Empty  string
+	Usable bool // there is real content
+}
+
+// Judge looks at the whole body of a 2xx answer with the given Content-Type.
+// White space and a byte order mark before the value do not count. It does not
+// allocate for a good answer.
+func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
+	b := trimStart(body)
+	if len(b) == 0 || string(bytes.TrimRight(b, " \t\r\n")) == "null" {
+		return f.broken(ReasonEmpty, "provider returned empty response")
+	}
+	switch b[0] {
+	case '{', '[':
+	case '<':
+		return f.broken(ReasonHTML, "provider returned an HTML page")
+	default:
+		if Sniff(b) == ShapeEvents && !isJSONType(contentType) {
+			return Verdict{}
+		}
+		if !valid(b) {
+			return f.drift(provider, "invalid JSON", ReasonMalformed)
+		}
+		return f.drift(provider, "body: want object", ReasonDrift)
+	}
+	if f.judge != nil {
+		return f.judge(f, provider, b)
+	}
+	return f.judgeOther(provider, b)
+}
+
+// judgeOther looks for error envelopes alone.
+func (f *Format) judgeOther(provider string, b []byte) Verdict {
+	if !valid(b) {
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	}
+	if v := f.hidden(b); v != nil {
+		return Verdict{Failure: v}
+	}
+	return Verdict{Usable: true}
+}
+
+func (f *Format) broken(reason, message string) Verdict {
+	v := Verdict{Failure: f.failure(http.StatusBadGateway, reason, message)}
+	if reason == ReasonNoChoices {
+		v.Empty = ReasonNoChoices
+	}
+	return v
+}
+
+func (f *Format) drift(provider, what, reason string) Verdict {
+	return f.broken(reason, "failed to unmarshal response: provider "+provider+": "+what)
+}
+
+// failure is one of the library's own.
+func (f *Format) failure(status int, reason, message string) *Failure {
+	return &Failure{
+		Status: status, Code: reason, Type: errorType(status), Message: message, Reason: reason,
+		Body: f.ErrorBody(status, errorType(status), reason, message),
+	}
+}
+
+// hidden returns the failure that the error envelope b tells of, nil if it is
+// none. b is valid JSON without real content.
+func (f *Format) hidden(b []byte) *Failure {
+	if b[0] == '[' && !oneObject(b) {
+		return nil
+	}
+	p := inspect(b)
+	if b[0] == '[' && !p.hasError || !p.envelope() {
+		return nil
+	}
+	return f.told(p, b)
+}
+
+// told makes a failure of a problem; b are the upstream's bytes, nil if they
+// are not to be used.
+func (f *Format) told(p *problem, b []byte) *Failure {
+	v := &Failure{
+		Status: p.httpStatus(), Code: p.code(), Type: p.typ(), Message: p.message,
+		Reason: ReasonHidden, Quota: p.quota(), RetryAfter: p.wait,
+	}
+	if b != nil && b[0] == '{' && objectError(b) {
+		v.Body = b
+		return v
+	}
+	message := v.Message
+	if message == "" {
+		message = "provider returned an error"
+	}
+	v.Body = f.ErrorBody(v.Status, v.Type, v.Code, message)
+	return v
+}
+
+// oneObject reports whether b is an array of exactly one object.
+func oneObject(b []byte) bool {
+	p := parse(b)
+	n := 0
+	for ok := p.array(); ok && p.element(); p.skip() {
+		if n++; n > 1 || p.kind() != '{' {
+			return false
+		}
+	}
+	return n == 1 && p.end()
+}
+
+// objectError reports whether b, a valid object, has an object for its error.
+func objectError(b []byte) bool {
+	p := parse(b)
+	found := false
+	for ok := p.object(); ok && p.member(); p.skip() {
+		if string(p.name) == "error" {
+			found = p.kind() == '{'
+		}
+	}
+	return found
+}
+
+// ParseFailure reads the body of an answer with an error status: code, type,
+// message, whether it is about quota, how long to wait. It takes any of the
+// known shapes and a body that is cut off; what it does not find stays empty.
+// Status and Body are what was given.
+func ParseFailure(status int, body []byte) Failure {
+	v := Failure{Status: status, Body: body}
+	b := trimStart(body)
+	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
+		return v
+	}
+	p := inspect(b)
+	v.Code, v.Type, v.Message = p.code(), p.typ(), p.message
+	v.Quota, v.RetryAfter = p.quota(), p.wait
+	return v
+}

@@ -1,0 +1,114 @@
+// Package wire says what each wire format of the LLM APIs means: which path it
+// is, where its events end, what is content, what ends a stream, what is an
+// error and which HTTP status that error stands for. It does no I/O of its own
+// and holds no layer.
+//
+// A new wire format is one file here, an entry in the list of this one, and
+// its goldens under testdata.
+package wire
+
+import (
+	"net/url"
+	"strings"
+)
+
+// A Format is one wire format. The package's Formats are the only ones; they
+// are immutable, compared by pointer and safe for concurrent use.
+type Format struct {
+	name       string // the contract's words: "chat completions", "responses", …
+	operation  string // gen_ai.operation.name
+	generative bool
+
+	// match tells whether a request is of this format; endpoint is the suffix
+	// of its path that stays when the base URL changes.
+	match func(method string, u *url.URL) (endpoint string, ok bool)
+	// framing returns how a stream's events are told apart; nil is SSE.
+	framing func(contentType string) framing
+	// event judges the data of one event, which begins as JSON does; name is
+	// the event field of SSE. nil takes anything that parses for data.
+	event func(s *Stream, name, data []byte) Mark
+	// done judges the sentinel [DONE]; nil ends the stream if there was data.
+	done func(s *Stream) Mark
+	// large judges an event that was too large to hold, from what was found in
+	// it; nil takes it for data.
+	large func(s *Stream, name []byte, p *problem) Mark
+	// judge looks at a whole JSON body; nil looks for error envelopes only.
+	judge func(f *Format, provider string, body []byte) Verdict
+	// errorBody renders an error for a caller; nil is the chat shape.
+	errorBody func(status int, typ, code, message string) []byte
+	// abort renders the event that tells of a broken stream, without framing
+	// for SSE; nil is the chat shape. It returns the event's name, if any.
+	abort func(s *Stream, status int, code, message string) (name string, data []byte)
+	// endless marks formats without a known end: their streams are complete
+	// wherever they end.
+	endless bool
+}
+
+// The formats. Unknown is every request that is no inference call.
+var (
+	Unknown     = &Format{name: "unknown", endless: true}
+	Chat        = newChat()
+	Completions = newCompletions()
+	Responses   = newResponses()
+	Messages    = newMessages()
+	Embeddings  = newEmbeddings()
+)
+
+// formats is the list that FormatOf goes through, in order: the more specific
+// suffix comes first.
+var formats = []*Format{Chat, Completions, Responses, Messages, Embeddings}
+
+// String returns the name of the format in the contract's words, "unknown" for
+// [Unknown].
+func (f *Format) String() string { return f.name }
+
+// Inference reports whether f is the format of an inference call.
+func (f *Format) Inference() bool { return f != Unknown }
+
+// Generative reports whether f generates text: every inference format but
+// embeddings.
+func (f *Format) Generative() bool { return f.generative }
+
+// Operation returns the value of the OpenTelemetry attribute
+// gen_ai.operation.name, "" for [Unknown].
+func (f *Format) Operation() string { return f.operation }
+
+// FormatOf returns the format of a request to u by its method, path and query,
+// never nil.
+func FormatOf(method string, u *url.URL) *Format {
+	f, _ := match(method, u)
+	return f
+}
+
+// Endpoint returns the part of u's path that belongs to the format and not to
+// the provider's base URL, with its slash: "/chat/completions",
+// "/v1/messages". It is "" if u is not of this format.
+func (f *Format) Endpoint(u *url.URL) string {
+	if f.match == nil || u == nil {
+		return ""
+	}
+	for _, method := range [...]string{"POST", "GET"} {
+		if e, ok := f.match(method, u); ok {
+			return e
+		}
+	}
+	return ""
+}
+
+func match(method string, u *url.URL) (*Format, string) {
+	if u != nil && !strings.Contains(u.Path, "/threads/") {
+		for _, f := range formats {
+			if e, ok := f.match(method, u); ok {
+				return f, e
+			}
+		}
+	}
+	return Unknown, ""
+}
+
+// postTo matches a POST whose path ends in suffix.
+func postTo(suffix string) func(string, *url.URL) (string, bool) {
+	return func(method string, u *url.URL) (string, bool) {
+		return suffix, method == "POST" && strings.HasSuffix(u.Path, suffix)
+	}
+}

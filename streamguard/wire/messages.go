@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+func newMessages() *Format {
+	return &Format{
+		name: "messages", operation: "chat", generative: true,
+		match: matchMessages, event: messagesEvent, large: messagesLarge, done: noSentinel,
+		judge: messagesJudge, errorBody: messagesError, abort: messagesAbort,
+	}
+}
+
+// matchMessages takes POST …/v1/messages and the two methods of Anthropic
+// models on Vertex AI.
+func matchMessages(method string, u *url.URL) (string, bool) {
+	if method != http.MethodPost {
+		return "", false
+	}
+	if strings.HasSuffix(u.Path, "/v1/messages") {
+		return "/v1/messages", true
+	}
+	i := strings.LastIndex(u.Path, "/publishers/anthropic/models/")
+	if i < 0 {
+		return "", false
+	}
+	_, verb, _ := strings.Cut(u.Path[i+1:], ":")
+	return u.Path[i:], verb == "rawPredict" || verb == "streamRawPredict"
+}
+
+func messagesEvent(s *Stream, name, data []byte) Mark {
+	typ, failed, stop, typed := name, false, false, false
+	from, to := 0, 0
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "type":
+			if t := text(p.raw()); t != nil {
+				typ, typed = t, true
+			}
+		case "error":
+			failed = p.filledError()
+		case "delta":
+			stop, from, to = messagesDelta(&p)
+		default:
+			p.skip()
+		}
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	failed = failed || string(typ) == "error"
+	if failed || !typed {
+		if q := inspect(data); failed || len(typ) == 0 && q.envelope() {
+			return s.fail(q)
+		}
+	}
+	if string(typ) == "content_block_delta" && to > from {
+		s.template.mark(from, to)
+	}
+	return s.message(typ, stop)
+}
+
+// messagesDelta reads a delta: whether it has a stop_reason, and where its last
+// string that holds something is, its type aside.
+func messagesDelta(p *parser) (stop bool, from, to int) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		isText, start := p.kind() == '"', p.i
+		switch string(p.name) {
+		case "type":
+			p.skip()
+		case "stop_reason":
+			stop = len(text(p.raw())) > 0
+		default:
+			if p.filled() && isText {
+				from, to = start+1, p.i-1
+			}
+		}
+	}
+	return stop, from, to
+}
+
+func (s *Stream) message(typ []byte, stop bool) Mark {
+	switch string(typ) {
+	case "ping":
+		return 0
+	case "content_block_delta":
+		return MarkData | MarkContent
+	case "message_delta":
+		if stop {
+			s.ended = true
+			return MarkData | MarkEnd
+		}
+	case "message_stop":
+		return MarkData | MarkEnd | MarkFinal
+	}
+	return MarkData
+}
+
+func messagesLarge(s *Stream, name []byte, p *problem) Mark {
+	typ := name
+	if p.eventType != "" {
+		typ = []byte(p.eventType)
+	}
+	if p.topError || string(typ) == "error" || len(typ) == 0 && p.envelope() {
+		return s.fail(p)
+	}
+	return s.message(typ, p.stopReason)
+}
+
+func messagesJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var drift string
+	usable, err, usage, content := false, false, false, false
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		k := p.kind()
+		switch string(p.name) {
+		case "content":
+			content = true
+			if k != '[' && k != 'n' {
+				drift = "content: want array"
+			}
+			usable = p.filled()
+		case "usage":
+			if k != '{' && k != 'n' && drift == "" {
+				drift = "usage: want object"
+			}
+			usage = nonZero(p.raw())
+		case "error":
+			err = p.filledError()
+		case "type":
+			err = string(p.raw()) == `"error"` || err
+		default:
+			p.skip()
+		}
+	}
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case !usable && (err || !content):
+		if v := f.hidden(b); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	switch {
+	case drift != "":
+		return f.drift(provider, drift, ReasonDrift)
+	case !usage:
+		return Verdict{Empty: EmptyUsage, Usable: usable}
+	}
+	return Verdict{Usable: usable}
+}
+
+// messagesType returns Anthropic's name for a class of errors.
+func messagesType(status int) string {
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusServiceUnavailable, 529:
+		return "overloaded_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	}
+	if t := errorType(status); t != "server_error" {
+		return t
+	}
+	return "api_error"
+}
+
+func messagesError(status int, typ, code, message string) []byte {
+	if typ == errorType(status) {
+		typ = messagesType(status)
+	}
+	b := append([]byte(`{"type":"error","error":{"type":`), quote(typ)...)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	if code != "" {
+		b = append(append(b, `,"code":`...), quote(code)...)
+	}
+	return append(b, "}}"...)
+}
+
+func messagesAbort(_ *Stream, _ int, _, message string) (string, []byte) {
+	b := append([]byte(`{"type":"error","error":{"type":"api_error","message":`), quote(message)...)
+	return "error", append(b, "}}"...)
+}

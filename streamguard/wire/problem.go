@@ -1,0 +1,328 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The places where an error, or a mark of a large event, may stand.
+const (
+	nError node = root + 1 + iota
+	nErrorCode
+	nErrorType
+	nErrorStatus
+	nErrorMessage
+	nErrorKind
+	nErrorMeta
+	nErrorMetaKind
+	nErrorMetaCode
+	nErrorAvail
+	nErrorRetry
+	nDetails
+	nDetail
+	nRetryDelay
+	nViolations
+	nViolation
+	nQuotaID
+	nCode
+	nType
+	nStatus
+	nObject
+	nMessage
+	nErrorNumber
+	nSuccess
+	nFree
+	nErrors
+	nErrorsItem
+	nBaseResp
+	nBaseCode
+	nBaseMessage
+	nTencent
+	nTencentError
+	nTencentCode
+	nTencentMessage
+	nHeader
+	nHeaderCode
+	nHeaderMessage
+	nResponse
+	nResponseError
+	nResponseErrorCode
+	nResponseErrorType
+	nResponseErrorMessage
+	nResponseStatus
+	nSequence
+	nChoices
+	nChoice
+	nChoiceIndex
+	nChoiceFinish
+	nChoiceError
+	nDelta
+	nStopReason
+)
+
+// problemEdges lead to every place; see wire formats' error bodies: OpenAI,
+// Anthropic, Google (google.rpc.Status), OpenRouter, FastAPI, Cloudflare,
+// MiniMax, Baidu, Zhipu, DashScope, Tencent, Xunfei.
+var problemEdges = []edge{
+	{root, "[]", root}, // Google's array form
+	{root, "error", nError},
+	{nError, "code", nErrorCode}, {nError, "type", nErrorType}, {nError, "status", nErrorStatus},
+	{nError, "message", nErrorMessage}, {nError, "error_type", nErrorKind},
+	{nError, "metadata", nErrorMeta},
+	{nErrorMeta, "error_type", nErrorMetaKind}, {nErrorMeta, "provider_code", nErrorMetaCode},
+	{nError, "availability", nErrorAvail}, {nErrorAvail, "retry_after", nErrorRetry},
+	{nError, "details", nDetails}, {nDetails, "[]", nDetail},
+	{nDetail, "retryDelay", nRetryDelay}, {nDetail, "violations", nViolations},
+	{nViolations, "[]", nViolation}, {nViolation, "quotaId", nQuotaID},
+	{root, "code", nCode}, {root, "type", nType}, {root, "status", nStatus}, {root, "status_code", nStatus},
+	{root, "error_type", nType},
+	{root, "object", nObject}, {root, "success", nSuccess},
+	{root, "message", nMessage}, {root, "msg", nMessage}, {root, "err", nMessage}, {root, "error_msg", nMessage},
+	{root, "error_code", nErrorNumber},
+	{root, "detail", nFree},
+	{root, "errors", nErrors}, {nErrors, "[]", nErrorsItem},
+	{nErrorsItem, "code", nErrorCode}, {nErrorsItem, "message", nErrorMessage},
+	{root, "base_resp", nBaseResp}, {nBaseResp, "status_code", nBaseCode}, {nBaseResp, "status_msg", nBaseMessage},
+	{root, "Response", nTencent}, {nTencent, "Error", nTencentError},
+	{nTencentError, "Code", nTencentCode}, {nTencentError, "Message", nTencentMessage},
+	{root, "header", nHeader}, {nHeader, "code", nHeaderCode}, {nHeader, "message", nHeaderMessage},
+	{root, "response", nResponse}, {nResponse, "error", nResponseError}, {nResponse, "status", nResponseStatus},
+	{nResponseError, "code", nResponseErrorCode}, {nResponseError, "type", nResponseErrorType},
+	{nResponseError, "message", nResponseErrorMessage},
+	{root, "sequence_number", nSequence},
+	{root, "choices", nChoices}, {nChoices, "[]", nChoice},
+	{nChoice, "index", nChoiceIndex}, {nChoice, "finish_reason", nChoiceFinish}, {nChoice, "error", nChoiceError},
+	{nChoiceError, "code", nErrorCode}, {nChoiceError, "type", nErrorType}, {nChoiceError, "message", nErrorMessage},
+	{nChoiceError, "status", nErrorStatus}, {nChoiceError, "error_type", nErrorKind},
+	{root, "delta", nDelta}, {nDelta, "stop_reason", nStopReason},
+}
+
+// A problem is what a JSON document says of an error, gathered from every
+// place where one of the known shapes puts it, and the marks that a large
+// event carries. The first value of each kind counts.
+type problem struct {
+	nested   word // error.code …, a number or a word
+	kind     string
+	status   string
+	topCode  word
+	topType  string
+	topState word
+	base     word // base_resp.status_code
+	number   word // error_code
+	header   word
+	extra    []string // further words for a status
+
+	message  string
+	hasError bool // a non-empty error, wherever it stands
+	topError bool // the top-level one
+	flat     bool // {"object":"error"} or {"type":"error"}
+	refused  bool // "success": false
+	free     bool // detail, errors
+	daily    bool // a quota of a day is used up
+	wait     time.Duration
+
+	// Marks of a large event.
+	eventType    string
+	responseFail string
+	sequence     int64
+	stopReason   bool
+	choices      int
+	choice       struct{ index, finish string }
+	failedFinish string
+	states       *choiceStates
+}
+
+// A word is a code as it was sent: text or number.
+type word struct {
+	text   string
+	isText bool
+}
+
+func (w word) set() bool { return w.text != "" }
+
+// inspect gathers what b says; it may be cut off.
+func inspect(b []byte) *problem {
+	p := &problem{sequence: -1}
+	f := fields{edges: problemEdges, sink: p}
+	f.feed(b)
+	f.close()
+	return p
+}
+
+func first(dst *string, v []byte) {
+	if *dst == "" {
+		*dst = string(v)
+	}
+}
+
+func firstWord(dst *word, kind byte, v []byte) {
+	if !dst.set() && (kind == kindString || kind == kindScalar && isNumber(v)) {
+		*dst = word{string(v), kind == kindString}
+	}
+}
+
+func isNumber(v []byte) bool { return len(v) > 0 && (v[0] == '-' || v[0]-'0' <= 9) }
+
+// field implements fieldSink.
+func (p *problem) field(n node, kind byte, v []byte) {
+	if kind == kindFilled || kind == kindEmpty {
+		p.composite(n, kind == kindFilled)
+		return
+	}
+	text := kind == kindString
+	switch n {
+	case nErrorCode, nResponseErrorCode, nTencentCode:
+		firstWord(&p.nested, kind, v)
+	case nErrorStatus:
+		if !text {
+			p.extraWord(kind, v)
+			break
+		}
+		first(&p.status, v)
+	case nCode:
+		firstWord(&p.topCode, kind, v)
+	case nStatus:
+		firstWord(&p.topState, kind, v)
+	case nBaseCode:
+		firstWord(&p.base, kind, v)
+	case nErrorNumber:
+		firstWord(&p.number, kind, v)
+	case nHeaderCode:
+		firstWord(&p.header, kind, v)
+	case nErrorRetry:
+		p.retryAfter(string(v) + "s")
+	case nRetryDelay:
+		p.retryAfter(string(v))
+	case nSuccess:
+		p.refused = string(v) == "false"
+	case nSequence:
+		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			p.sequence = i
+		}
+	case nChoiceIndex:
+		p.choice.index = string(v)
+	case nErrorKind, nErrorMetaKind, nErrorMetaCode:
+		p.extraWord(kind, v)
+	default:
+		if text {
+			p.textField(n, v)
+		}
+	}
+}
+
+func (p *problem) textField(n node, v []byte) {
+	switch n {
+	case nError, nChoiceError:
+		p.hasError = p.hasError || len(v) > 0
+		p.topError = p.topError || len(v) > 0 && n == nError
+		first(&p.message, v)
+	case nFree:
+		p.free = true
+		first(&p.message, v)
+	case nErrorMessage, nMessage, nBaseMessage, nTencentMessage, nHeaderMessage, nResponseErrorMessage:
+		first(&p.message, v)
+	case nErrorType, nResponseErrorType:
+		first(&p.kind, v)
+	case nType:
+		first(&p.topType, v)
+		p.eventType = string(v)
+		p.flat = p.flat || string(v) == "error"
+	case nObject:
+		p.flat = p.flat || string(v) == "error"
+	case nQuotaID:
+		p.daily = p.daily || strings.Contains(string(v), "PerDay")
+	case nResponseStatus:
+		p.responseFail = string(v)
+	case nChoiceFinish:
+		p.choice.finish = string(v)
+	case nStopReason:
+		p.stopReason = p.stopReason || len(v) > 0
+	}
+}
+
+// composite is told of the end of each object and array.
+func (p *problem) composite(n node, filled bool) {
+	switch n {
+	case nError, nResponseError, nTencentError, nChoiceError:
+		p.hasError = p.hasError || filled
+		p.topError = p.topError || filled && n == nError
+	case nFree, nErrors:
+		p.free = p.free || filled
+	case nChoice:
+		p.choices++
+		if p.states != nil {
+			if p.states.saw(choiceIndex([]byte(p.choice.index)), []byte(p.choice.finish)) {
+				p.failedFinish = p.choice.finish
+			}
+		}
+		p.choice.index, p.choice.finish = "", ""
+	}
+}
+
+func (p *problem) extraWord(kind byte, v []byte) {
+	if len(p.extra) < 4 && (kind == kindString || isNumber(v)) {
+		p.extra = append(p.extra, string(v))
+	}
+}
+
+func (p *problem) retryAfter(s string) {
+	if d, err := time.ParseDuration(s); err == nil && d > 0 && p.wait == 0 {
+		p.wait = d
+	}
+}
+
+// envelope reports whether the document is an error by one of the known
+// shapes. It is asked only of documents without real content.
+func (p *problem) envelope() bool {
+	return p.hasError || p.flat || p.refused || p.free ||
+		business(p.base) || business(p.number) || business(p.header) || p.topCodeFails() ||
+		p.message != "" && p.topType == "" // nothing but a message
+}
+
+// business reports whether a vendor's own code says that something failed.
+func business(w word) bool {
+	return w.set() && strings.Trim(w.text, "0") != ""
+}
+
+// topCodeFails judges a code beside no content: 0 and 2xx are success.
+func (p *problem) topCodeFails() bool {
+	w := p.topCode
+	if !w.set() {
+		return false
+	}
+	if n, err := strconv.Atoi(w.text); err == nil {
+		return n != 0 && (n < 200 || n > 299)
+	}
+	switch strings.ToLower(w.text) {
+	case "ok", "success", "succeeded":
+		return false
+	}
+	return true
+}
+
+// code returns the error's code for the caller: the most specific one.
+func (p *problem) code() string {
+	for _, w := range [...]word{p.nested, p.topCode, p.base, p.number, p.header} {
+		if w.set() && w.text != "0" {
+			return w.text
+		}
+	}
+	if p.status != "" {
+		return p.status
+	}
+	for _, w := range p.extra {
+		if !isNumber([]byte(w)) {
+			return w
+		}
+	}
+	return ""
+}
+
+// typ returns the error's type, "" if none was named.
+func (p *problem) typ() string {
+	if p.kind != "" || p.topType == "error" {
+		return p.kind
+	}
+	return p.topType
+}

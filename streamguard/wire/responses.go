@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+func newResponses() *Format {
+	return &Format{
+		name: "responses", operation: "chat", generative: true,
+		match: matchResponses, event: responsesEvent, large: responsesLarge, done: noSentinel,
+		judge: responsesJudge, abort: responsesAbort,
+	}
+}
+
+const responsesSuffix = "/responses"
+
+// matchResponses takes POST …/responses, and GET …/responses/{id}?stream=true,
+// which goes on with a stream that runs in the background.
+func matchResponses(method string, u *url.URL) (string, bool) {
+	if method == http.MethodPost {
+		return responsesSuffix, strings.HasSuffix(u.Path, responsesSuffix)
+	}
+	i := strings.LastIndexByte(u.Path, '/')
+	if method != http.MethodGet || i < 0 || i+1 == len(u.Path) || !strings.HasSuffix(u.Path[:i], responsesSuffix) {
+		return "", false
+	}
+	return u.Path[i-len(responsesSuffix):], u.Query().Get("stream") == "true"
+}
+
+// noSentinel judges [DONE] where it is no end mark: some gateways write it at
+// any close.
+func noSentinel(*Stream) Mark { return MarkFinal }
+
+// A responsesNote is what one event of the stream says.
+type responsesNote struct {
+	typ    []byte
+	seq    int64
+	failed bool // an error of its own
+	status []byte
+}
+
+func responsesEvent(s *Stream, name, data []byte) Mark {
+	n := responsesNote{typ: name, seq: -1}
+	typed := false
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "type":
+			if t := text(p.raw()); t != nil {
+				n.typ, typed = t, true
+			}
+		case "sequence_number":
+			n.seq = number(p.raw())
+		case "error":
+			n.failed = p.filledError() || n.failed
+		case "response":
+			n.response(&p)
+		default:
+			p.skip()
+		}
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	s.seq = max(s.seq, n.seq)
+	return s.responses(&n, func() *problem {
+		if q := inspect(data); n.failed || typed || q.envelope() {
+			return q
+		}
+		return nil
+	})
+}
+
+func (n *responsesNote) response(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "status" {
+			n.status = text(p.raw())
+			continue
+		}
+		p.skip()
+	}
+}
+
+// number returns the value of a short whole number, -1 for anything else.
+func number(raw []byte) int64 {
+	if len(raw) == 0 || len(raw) > 18 {
+		return -1
+	}
+	n := int64(0)
+	for _, c := range raw {
+		if c-'0' > 9 {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+// responses gives the marks of an event. problem is called where there may be
+// an error and returns nil if there is none.
+func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
+	typ := n.typ
+	switch string(typ) {
+	case "error", "response.failed":
+		return s.fail(problem())
+	case "response.completed", "response.incomplete", "response.cancelled":
+		if string(n.status) == "failed" {
+			return s.fail(problem())
+		}
+		if s.failure != nil {
+			return MarkFinal
+		}
+		return MarkData | MarkEnd | MarkFinal
+	case "ping", "keepalive", "response.heartbeat":
+		return 0
+	case "":
+		if q := problem(); q != nil {
+			return s.fail(q)
+		}
+		return MarkData
+	}
+	switch {
+	case n.failed:
+		return s.fail(problem())
+	case bytes.HasSuffix(typ, []byte(".delta")):
+		return MarkData | MarkContent
+	}
+	return MarkData
+}
+
+func responsesLarge(s *Stream, name []byte, p *problem) Mark {
+	n := responsesNote{typ: name, seq: p.sequence, status: []byte(p.responseFail)}
+	if p.eventType != "" {
+		n.typ = []byte(p.eventType)
+	}
+	// response.error is an error only in an event that says so by its type.
+	n.failed = p.topError
+	s.seq = max(s.seq, n.seq)
+	return s.responses(&n, func() *problem {
+		if n.failed || len(n.typ) > 0 || p.envelope() {
+			return p
+		}
+		return nil
+	})
+}
+
+func responsesJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var drift string
+	var status []byte
+	output, err, usage := false, false, false
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		k := p.kind()
+		switch string(p.name) {
+		case "output":
+			if k != '[' && k != 'n' {
+				drift = "output: want array"
+			}
+			output = p.filled()
+		case "status":
+			if k != '"' && k != 'n' && drift == "" {
+				drift = "status: want string"
+			}
+			status = text(p.raw())
+		case "error":
+			err = p.filledError()
+		case "usage":
+			usage = nonZero(p.raw())
+		default:
+			p.skip()
+		}
+	}
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case string(status) == "failed":
+		return Verdict{Failure: f.told(inspect(b), b)}
+	case !output && (err || status == nil):
+		if v := f.hidden(b); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	switch {
+	case drift != "":
+		return f.drift(provider, drift, ReasonDrift)
+	case string(status) != "completed":
+		return Verdict{Usable: output}
+	case !output:
+		return Verdict{Empty: EmptyOutput}
+	case !usage:
+		return Verdict{Empty: EmptyUsage, Usable: true}
+	}
+	return Verdict{Usable: true}
+}
+
+// judgeNoObject judges a body that begins with a bracket where an object is
+// due.
+func judgeNoObject(f *Format, provider string, b []byte) Verdict {
+	if !valid(b) {
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	}
+	if v := f.hidden(b); v != nil {
+		return Verdict{Failure: v}
+	}
+	return f.drift(provider, "body: want object", ReasonDrift)
+}
+
+// responsesAbort carries the documented flat shape and, nested, the one the
+// official SDK raises on.
+func responsesAbort(s *Stream, status int, code, message string) (string, []byte) {
+	seq := s.seq + 1
+	if s.seq < 0 {
+		seq = int64(s.events)
+	}
+	b := append([]byte(`{"type":"error","code":`), quote(code)...)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	b = append(b, `,"param":null,"sequence_number":`...)
+	b = strconv.AppendInt(b, seq, 10)
+	b = append(append(b, `,"error":`...), chatError("server_error", code, message)...)
+	return "error", append(b, '}')
+}

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"bytes"
+	"mime"
+	"strings"
+)
+
+// A Shape is what a body looks like from its first bytes.
+type Shape int
+
+// The shapes.
+const (
+	ShapeUnknown Shape = iota // more bytes are needed
+	ShapeJSON
+	ShapeHTML   // or XML: a page
+	ShapeEvents // an event stream
+	ShapeOther
+)
+
+const bom = "\xef\xbb\xbf"
+
+// trimStart takes off a byte order mark and white space.
+func trimStart(b []byte) []byte {
+	if len(b) >= len(bom) && string(b[:len(bom)]) == bom {
+		b = b[len(bom):]
+	}
+	return b[skipSpace(b, 0):]
+}
+
+// sseFields are the fields of the WHATWG event-stream format, and llama.cpp's
+// error.
+var sseFields = [...]string{"data", "event", "id", "retry", "error"}
+
+// Sniff tells what a body is by its first bytes, whatever its label says.
+func Sniff(b []byte) Shape {
+	if len(b) < len(bom) && strings.HasPrefix(bom, string(b)) {
+		return ShapeUnknown
+	}
+	b = trimStart(b)
+	if len(b) == 0 {
+		return ShapeUnknown
+	}
+	switch c := b[0]; {
+	case c == '{' || c == '[' || c == '"' || c == '-' || c-'0' <= 9:
+		return ShapeJSON
+	case c == '<':
+		return ShapeHTML
+	case c == ':':
+		return ShapeEvents
+	}
+	for _, name := range sseFields {
+		if len(b) <= len(name) && strings.HasPrefix(name, string(b)) {
+			return ShapeUnknown
+		}
+		if len(b) > len(name) && string(b[:len(name)]) == name && bytes.IndexByte([]byte(":\r\n"), b[len(name)]) >= 0 {
+			return ShapeEvents
+		}
+	}
+	for _, word := range [...]string{"true", "false", "null"} {
+		if strings.HasPrefix(word, string(b)) && len(b) < len(word) {
+			return ShapeUnknown
+		}
+		if bytes.HasPrefix(b, []byte(word)) {
+			return ShapeJSON
+		}
+	}
+	return ShapeOther
+}
+
+func isJSONType(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}

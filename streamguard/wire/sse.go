@@ -1,0 +1,247 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// sseFraming is the event-stream format of the WHATWG HTML standard, read with
+// some patience: an event at the end of the body needs no blank line, and two
+// fields of the field are known: llama.cpp's "error: {…}" and DashScope's
+// comment ":HTTP_STATUS/429".
+type sseFraming struct{}
+
+// A splitter is where Next is in the event it looks for the end of.
+type splitter struct {
+	line  int    // where the current line begins
+	pos   int    // up to where it was searched
+	begun bool   // a byte order mark was looked for
+	cr    bool   // the last event ended with a CR whose LF may follow
+	tail  bool   // the last event is that LF
+	eol   string // the stream's first line end
+}
+
+// window is how far lineEnd looks for an LF before it looks for a CR, so that
+// neither of the two searches runs far past the other's hit.
+const window = 512
+
+// lineEnd returns the index of the first LF or CR from i on, -1 without one.
+func lineEnd(b []byte, i int) int {
+	for i < len(b) {
+		w := b[i:min(i+window, len(b))]
+		lf := bytes.IndexByte(w, '\n')
+		if lf >= 0 {
+			w = w[:lf]
+		}
+		if cr := bytes.IndexByte(w, '\r'); cr >= 0 {
+			return i + cr
+		}
+		if lf >= 0 {
+			return i + lf
+		}
+		i += len(w)
+	}
+	return -1
+}
+
+func (sseFraming) next(s *Stream, buf []byte) int {
+	t := &s.split
+	if t.cr {
+		t.cr = false
+		if buf[0] == '\n' {
+			t.tail = true
+			return 1
+		}
+	}
+	t.tail = false
+	if !t.begun {
+		if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
+			return 0
+		}
+		t.begun = true
+		if bytes.HasPrefix(buf, []byte(bom)) {
+			t.line, t.pos = len(bom), len(bom)
+		}
+	}
+	for {
+		j := lineEnd(buf, t.pos)
+		if j < 0 {
+			t.pos = len(buf)
+			return 0
+		}
+		n := 1
+		if buf[j] == '\r' {
+			switch {
+			case j+1 < len(buf):
+				if buf[j+1] == '\n' {
+					n = 2
+				}
+			case j == t.line: // the blank line; its LF may still follow
+				t.cr = true
+			default:
+				t.pos = j
+				return 0
+			}
+		}
+		if t.eol == "" && !t.cr {
+			t.eol = lineEndOf(buf[j : j+n])
+		}
+		if j == t.line {
+			t.line, t.pos = 0, 0
+			return j + n
+		}
+		t.line, t.pos = j+n, j+n
+	}
+}
+
+func lineEndOf(b []byte) string {
+	switch {
+	case len(b) == 2:
+		return "\r\n"
+	case b[0] == '\r':
+		return "\r"
+	}
+	return "\n"
+}
+
+// parts are the fields of one event.
+type parts struct {
+	name, data, failure []byte
+	at                  int // where data begins in the event, -1 if it was put together
+	lines               int // of data
+}
+
+// take applies one line, given without its end; start is where it begins.
+func (e *parts) take(s *Stream, line []byte, start int) {
+	colon := bytes.IndexByte(line, ':')
+	if colon == 0 {
+		s.comment(line[1:])
+		return
+	}
+	field, value := line, line[len(line):]
+	at := start + len(line)
+	if colon > 0 {
+		field, value = line[:colon], line[colon+1:]
+		at = start + colon + 1
+		if len(value) > 0 && value[0] == ' ' {
+			value = value[1:]
+			at++
+		}
+	}
+	switch string(field) {
+	case "data":
+		e.lines++
+		switch e.lines {
+		case 1:
+			e.data, e.at = value, at
+			return
+		case 2:
+			s.join = append(s.join[:0], e.data...)
+		}
+		s.join = append(append(s.join, '\n'), value...)
+		e.data, e.at = s.join, -1
+	case "event":
+		e.name = value
+	case "error":
+		e.failure = value
+	}
+}
+
+// comment reads DashScope's, which tells the status of an error that follows.
+func (s *Stream) comment(b []byte) {
+	rest, ok := bytes.CutPrefix(b, []byte("HTTP_STATUS/"))
+	if !ok || len(rest) > 3 {
+		return
+	}
+	s.status = 0
+	if n, err := strconv.Atoi(string(rest)); err == nil && n >= 400 && n <= 599 {
+		s.status = n
+	}
+}
+
+// split takes an event apart; its last line needs no end.
+func (sseFraming) split(s *Stream, ev []byte) parts {
+	var e parts
+	start := 0
+	if len(ev) >= len(bom) && string(ev[:len(bom)]) == bom {
+		start = len(bom)
+	}
+	for start < len(ev) {
+		j := lineEnd(ev, start)
+		if j < 0 {
+			j = len(ev)
+		}
+		if j > start {
+			e.take(s, ev[start:j], start)
+		}
+		start = j + 1
+	}
+	return e
+}
+
+func (f sseFraming) event(s *Stream, ev []byte) Mark {
+	if s.split.tail && string(ev) == "\n" {
+		return 0
+	}
+	e := f.split(s, ev)
+	switch {
+	case len(bytes.Trim(e.data, " \t\r\n")) > 0:
+		return s.judge(e.name, e.data, ev, e.at)
+	case len(e.failure) > 0:
+		return s.failureField(e.failure)
+	}
+	return MarkComment
+}
+
+// failureField judges llama.cpp's error field, whose value is the error object
+// itself (ggml-org/llama.cpp#16104).
+func (s *Stream) failureField(b []byte) Mark {
+	if s.final || s.f.endless {
+		return 0
+	}
+	p := inspect(b)
+	p.hasError = true
+	m := s.fail(p)
+	s.count(m)
+	return m
+}
+
+func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
+	e := f.split(s, b)
+	data := bytes.Trim(e.data, " \t\r\n")
+	if len(data) == 0 || string(data) != "[DONE]" && !valid(data) {
+		return 0, false
+	}
+	return s.judge(e.name, e.data, b, e.at), true
+}
+
+func (sseFraming) frame(s *Stream, name string, data []byte) []byte {
+	eol := s.lineEnd()
+	var b []byte
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), eol...)
+	}
+	b = append(append(append(b, "data: "...), data...), eol...)
+	return append(b, eol...)
+}
+
+func (s *Stream) lineEnd() string {
+	switch {
+	case s.split.eol != "":
+		return s.split.eol
+	case s.split.cr:
+		return "\r"
+	}
+	return "\n"
+}
+
+// closeLarge ends the line and then the event: if the line was just over, the
+// first of the two line ends is the blank line and the second one more, which
+// says nothing.
+func (sseFraming) closeLarge(s *Stream) []byte {
+	eol := s.lineEnd()
+	if s.big != nil && s.big.atLineStart() {
+		return []byte(eol)
+	}
+	return []byte(eol + eol)
+}

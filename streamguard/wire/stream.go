@@ -1,0 +1,276 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+)
+
+// A Mark is a set of facts about one event. 0 is an event that only passes:
+// it has data, but commits and ends nothing.
+type Mark uint16
+
+// The marks.
+const (
+	// MarkData is a data event that commits a stream.
+	MarkData Mark = 1 << iota
+	// MarkContent is an event with a piece of the answer, however small.
+	MarkContent
+	// MarkEnd says that this event made the stream logically complete.
+	MarkEnd
+	// MarkFinal says that the sender is done and nothing more is due. It says
+	// nothing of success: [Stream.Complete] does.
+	MarkFinal
+	// MarkFailed is an error event or a finish that names a failure. The
+	// stream is over; [Stream.Failure] tells.
+	MarkFailed
+	// MarkMalformed is data that starts as JSON and does not parse. The
+	// stream's state is what it was before.
+	MarkMalformed
+	// MarkComment is an event without any data: a comment, a blank line.
+	MarkComment
+)
+
+// StreamOptions are the facts about one stream that its bytes do not tell.
+type StreamOptions struct {
+	// Lenient lets [Stream.CompleteAtEOF] take a clean end after content for
+	// an end.
+	Lenient bool
+	// ContentType is the answer's; formats with several framings choose by it.
+	ContentType string
+}
+
+// A Stream follows one event stream: it splits it into events and keeps the
+// account of what they mean. It reads nothing by itself. It is not safe for
+// concurrent use.
+type Stream struct {
+	f       *Format
+	framing framing
+	lenient bool
+
+	split    splitter
+	template template
+	join     []byte // data of several lines
+	big      *largeEvent
+
+	events  int
+	content bool
+	data    bool // a data event was seen
+	ended   bool // a terminal mark other than a finish was seen
+	final   bool
+	failure *Failure
+	choices choiceStates
+	seq     int64 // last sequence_number, -1 before the first
+	status  int   // told by a comment, see sseFraming
+}
+
+// A framing tells how the events of a stream are told apart.
+type framing interface {
+	// next is Stream.Next.
+	next(s *Stream, buf []byte) int
+	// event takes an event apart and has its data judged.
+	event(s *Stream, ev []byte) Mark
+	// rest judges what is left at the end of the body.
+	rest(s *Stream, b []byte) (Mark, bool)
+	// large goes on with an event that is too large to hold; close ends it.
+	large(s *Stream, part []byte) (n int, done bool)
+	// frame puts an event of the library's own into the stream's form.
+	frame(s *Stream, name string, data []byte) []byte
+	// closeLarge returns what ends a half-sent event.
+	closeLarge(s *Stream) []byte
+}
+
+// NewStream begins a stream of the format.
+func (f *Format) NewStream(o StreamOptions) *Stream {
+	s := &Stream{f: f, lenient: o.Lenient, seq: -1, framing: sseFraming{}}
+	if f.framing != nil {
+		s.framing = f.framing(o.ContentType)
+	}
+	return s
+}
+
+// Next returns the length of the first whole event in buf, its blank line
+// included, or 0 if there is none yet. It looks at no byte twice: after 0 buf
+// must begin with the same bytes and go on, after n with what follows the n
+// bytes. An event is whole as soon as its blank line can be told: of a blank
+// line's CR LF that is split between two reads the LF is an event of its own,
+// without marks.
+func (s *Stream) Next(buf []byte) int {
+	if len(buf) == 0 {
+		return 0
+	}
+	return s.framing.next(s, buf)
+}
+
+// Event judges the whole event that Next found. It keeps nothing of ev and
+// does not allocate for content.
+func (s *Stream) Event(ev []byte) Mark {
+	if s.template.matches(ev) {
+		s.events++
+		return MarkData | MarkContent
+	}
+	return s.framing.event(s, ev)
+}
+
+// Large goes on with an event that Next has not found the end of and that is
+// too large to hold: its bytes are given from its beginning on, in pieces cut
+// anywhere. n bytes of part belong to it; once it is done, m holds its marks.
+// What is between its marks is not validated. After that Next goes on behind
+// it.
+func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
+	if s.big == nil {
+		s.big = newLargeEvent()
+	}
+	n, done = s.framing.large(s, part)
+	if !done {
+		return n, false, 0
+	}
+	return n, true, s.endLarge()
+}
+
+// Rest judges what is pending at the end of the body, without an end of its
+// own. It counts as whole if its data is [DONE] or parses. A large event that
+// is under way ends here; b is what Large has not been given.
+func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
+	if s.big == nil {
+		return s.framing.rest(s, b)
+	}
+	s.framing.large(s, b)
+	if !s.big.whole() {
+		s.big = nil
+		return 0, false
+	}
+	return s.endLarge(), true
+}
+
+// Complete reports whether the stream has come to its logical end, a failed
+// one included. A format without a known end is always complete.
+func (s *Stream) Complete() bool {
+	return s.f.endless || s.ended || s.failure != nil || s.choices.done()
+}
+
+// CompleteAtEOF is Complete for a body that ended cleanly: with
+// [StreamOptions.Lenient] content is enough.
+func (s *Stream) CompleteAtEOF() bool {
+	return s.Complete() || s.lenient && s.content
+}
+
+// Failure returns what the stream's error event told, nil without one. Its
+// Body is rendered in the format's shape.
+func (s *Stream) Failure() *Failure { return s.failure }
+
+// Content reports whether a piece of the answer was seen.
+func (s *Stream) Content() bool { return s.content }
+
+// Events returns how many whole events with data arrived, [DONE] not counted.
+func (s *Stream) Events() int { return s.events }
+
+// Abort renders the event that tells the reader of a broken stream, with the
+// stream's own line ends. An empty code is stream_incomplete. nil means that
+// nothing may be appended to a stream of this format.
+func (s *Stream) Abort(status int, code, message string) []byte {
+	if code == "" {
+		code = "stream_incomplete"
+	}
+	if s.f.abort != nil {
+		name, data := s.f.abort(s, status, code, message)
+		return s.framing.frame(s, name, data)
+	}
+	return s.framing.frame(s, "", append(append([]byte(`{"error":`), chatError("server_error", code, message)...), '}'))
+}
+
+// CloseLarge returns what ends an event of which a part was sent, so that
+// another can follow.
+func (s *Stream) CloseLarge() []byte { return s.framing.closeLarge(s) }
+
+// judge is called by a framing with the data of one event, which is not empty.
+// at is where data begins in ev, -1 if it is no part of it.
+func (s *Stream) judge(name, data, ev []byte, at int) Mark {
+	if s.final {
+		return 0
+	}
+	b := bytes.Trim(data, " \t\r\n")
+	if string(b) == "[DONE]" {
+		return s.sentinel()
+	}
+	var m Mark
+	switch {
+	case b[0] != '{' && b[0] != '[':
+		m = s.plain(name, b)
+	case b[0] == '[':
+		m = s.list(b)
+	case s.f.event == nil:
+		m = MarkData
+		if !valid(b) {
+			m = MarkMalformed
+		}
+	default:
+		m = s.f.event(s, name, data)
+	}
+	s.count(m)
+	if m == MarkData|MarkContent && at >= 0 {
+		s.template.remember(ev, at)
+	}
+	s.template.start = 0
+	return m
+}
+
+func (s *Stream) count(m Mark) {
+	if m&MarkMalformed != 0 {
+		return
+	}
+	s.events++
+	s.data = s.data || m&MarkData != 0
+	s.content = s.content || m&MarkContent != 0
+	s.final = s.final || m&MarkFinal != 0
+	s.ended = s.ended || m&(MarkFinal|MarkEnd) == MarkFinal|MarkEnd
+	if m&(MarkEnd|MarkFinal|MarkFailed) != 0 {
+		s.template.forget()
+	}
+}
+
+func (s *Stream) sentinel() Mark {
+	s.template.forget()
+	s.final = true
+	if s.f.done != nil {
+		return s.f.done(s)
+	}
+	if !s.data {
+		return MarkFinal
+	}
+	s.ended = true
+	return MarkEnd | MarkFinal
+}
+
+// plain judges data that is no JSON: relayed as it is, unless it is called an
+// error.
+func (s *Stream) plain(name, b []byte) Mark {
+	if string(name) == "error" && !s.f.endless {
+		return s.fail(&problem{hasError: true, message: string(b[:min(len(b), maxToken)])})
+	}
+	return MarkData
+}
+
+// list judges an array: Google's way to wrap an error, or data.
+func (s *Stream) list(b []byte) Mark {
+	if !valid(b) {
+		return MarkMalformed
+	}
+	if !s.f.endless && oneObject(b) {
+		if p := inspect(b); p.hasError {
+			return s.fail(p)
+		}
+	}
+	return MarkData
+}
+
+// fail ends the stream with the failure that p tells of.
+func (s *Stream) fail(p *problem) Mark {
+	if s.failure == nil {
+		v := s.f.told(p, nil)
+		if v.Status == http.StatusBadGateway && s.status != 0 {
+			v.Status = s.status
+		}
+		s.failure = v
+	}
+	return MarkFailed | MarkEnd | MarkFinal
+}
