@@ -1,0 +1,40 @@
+// Package discovery knows which models can be served now and how the providers
+// are.
+//
+// Most callers make one [Registry] with [NewRegistry], add each provider with
+// a lister from [NewLister], keep [Registry.Run] going until shutdown, give
+// [Registry.Observe] to the resilience Builder as OnCall, and mount
+// [Registry.Handler]:
+//
+//	reg, err := discovery.NewRegistry(discovery.Config{CacheFile: "/var/lib/app/models.json"})
+//	lister, err := discovery.NewLister("openai", nil, "https://api.openai.com/v1", header)
+//	err = reg.Add(discovery.Provider{Name: "openai", Lister: lister, Breakers: stack.Breakers})
+//	go reg.Run(ctx)
+//
+// # Where models come from
+//
+// In this order: the last list that the upstream gave (from memory, at start
+// from the cache file), the configured models, the catalogue. A live list
+// replaces a substitute as soon as one fetch succeeds. In allowlist mode the
+// configured models are all there is and the upstream is never asked.
+//
+// # When a list cannot be had
+//
+// A failed refresh replaces nothing: the provider is Offline, its models are
+// stale, [Registry.Models] hides them and [Registry.Available] says no, while
+// [Registry.Resolve] still finds them, so that direct calls go out. When every
+// provider that is asked fails at once, the fault is probably on our side of
+// the network: everything stays listed and routable, and shows Degraded.
+// Substitutes are not made stale by a failure: they are what one serves from
+// when there is no list.
+//
+// An empty list from an upstream that had models, an error object or a page of
+// HTML in a 200, a page that fails halfway and a page cursor that repeats are
+// failed refreshes.
+//
+// # Status
+//
+// A provider's status is the worst of what discovery says, of a ten-minute
+// window of real calls (a model with at least 3 failures that are at least
+// half of its calls is failing) and of its breaker.
+package discovery

@@ -1,0 +1,207 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Bounds of one fetch. OpenRouter's list of hundreds of models takes hundreds
+// of kilobytes; nothing real comes near these.
+const (
+	maxPageBytes = 16 << 20
+	maxPages     = 100
+	maxModels    = 20_000
+	maxRedirects = 5
+)
+
+// dialect is how one kind of API lists its models.
+type dialect struct {
+	base    string                          // the type's own base URL; "" where it has none
+	resolve func(u *url.URL)                // turns a base URL into the list's URL
+	header  func(h http.Header)             // headers that the API insists on; may be nil
+	cursor  string                          // query key of the next page; "" is no paging
+	decode  func(body []byte) (page, error) // one page
+}
+
+// page is one decoded page of a list.
+type page struct {
+	models []Model
+	next   string // cursor of the next page; "" is the last
+	more   bool   // there is a next page, whether or not it has a cursor
+}
+
+// NewLister returns a lister for the API of a provider type: openai, vllm,
+// openrouter, groq, mistral, xai, deepseek, azure, anthropic, gemini, ollama
+// or cohere (case ignored). baseURL is what an SDK would take; "" is the
+// type's own, where it has one. The header, copied, goes on every request and
+// on redirects within the same origin, never to another host. A nil client is
+// a plain one over [http.DefaultTransport]; the time limit of a fetch is the
+// registry's.
+//
+// Azure's list is a catalogue of base models, not of a resource's deployments.
+func NewLister(providerType string, client *http.Client, baseURL string, header http.Header) (Lister, error) {
+	kind := strings.ToLower(strings.TrimSpace(providerType))
+	d, ok := dialects[kind]
+	if !ok {
+		known := slices.Sorted(maps.Keys(dialects))
+		return nil, fmt.Errorf("discovery: unknown provider type %q, want one of %s", providerType, strings.Join(known, ", "))
+	}
+	if baseURL == "" {
+		baseURL = d.base
+	}
+	if baseURL == "" {
+		return nil, fmt.Errorf("discovery: provider type %s needs a base URL", kind)
+	}
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		// The error of url.Parse repeats the URL, which may hold a password.
+		return nil, fmt.Errorf("discovery: base URL of a provider of type %s cannot be parsed", kind)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("discovery: base URL of a provider of type %s must be absolute, http or https", kind)
+	}
+	u.Fragment = ""
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	d.resolve(u)
+	h := header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if h.Get("Accept") == "" {
+		h.Set("Accept", "application/json")
+	}
+	if d.header != nil {
+		d.header(h)
+	}
+	return &httpLister{client: sameOriginClient(client), url: u, header: h, dialect: d}, nil
+}
+
+type httpLister struct {
+	client  *http.Client
+	url     *url.URL
+	header  http.Header
+	dialect dialect
+}
+
+// origin names the upstream for the cache file, so that a list is not taken
+// for that of another upstream which got the same name since.
+func (l *httpLister) origin() string {
+	return l.url.Scheme + "://" + l.url.Host + l.url.Path
+}
+
+// ListModels fetches all pages. Any page that fails fails the whole list.
+func (l *httpLister) ListModels(ctx context.Context) ([]Model, error) {
+	var all []Model
+	seen := map[string]bool{}
+	cursor := ""
+	for range maxPages {
+		p, err := l.page(ctx, cursor)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, p.models...); len(all) > maxModels {
+			return nil, &ListError{Reason: ReasonTooLarge, Err: fmt.Errorf("over %d models", maxModels)}
+		}
+		if l.dialect.cursor == "" || p.next == "" && !p.more {
+			return all, nil
+		}
+		if p.next == "" || seen[p.next] {
+			return nil, &ListError{Reason: ReasonCursor}
+		}
+		seen[p.next] = true
+		cursor = p.next
+	}
+	return nil, &ListError{Reason: ReasonTooLarge, Err: fmt.Errorf("over %d pages", maxPages)}
+}
+
+func (l *httpLister) page(ctx context.Context, cursor string) (page, error) {
+	u := *l.url
+	if cursor != "" {
+		q := u.Query()
+		q.Set(l.dialect.cursor, cursor)
+		u.RawQuery = q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return page{}, &ListError{Reason: ReasonOther}
+	}
+	req.Header = l.header.Clone()
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return page{}, transportError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		// A short error body is read so that its connection can be used again.
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+		return page{}, &ListError{Reason: ReasonStatus, Status: resp.StatusCode}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPageBytes+1))
+	if err != nil {
+		return page{}, transportError(ctx, err)
+	}
+	if len(body) > maxPageBytes {
+		return page{}, &ListError{Reason: ReasonTooLarge, Status: resp.StatusCode, Err: fmt.Errorf("over %d bytes", maxPageBytes)}
+	}
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+	p, err := l.dialect.decode(body)
+	var le *ListError
+	if errors.As(err, &le) {
+		le.Status = resp.StatusCode
+	}
+	return p, err
+}
+
+// sameOriginClient copies c so that a redirect to another origin carries none
+// of the request's headers. net/http drops Authorization and Cookie by itself,
+// but knows nothing of X-Api-Key and its kin, and lets all of them pass to a
+// subdomain or another port.
+func sameOriginClient(c *http.Client) *http.Client {
+	out := http.Client{}
+	if c != nil {
+		out = *c
+	}
+	theirs := out.CheckRedirect
+	out.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return errors.New("too many redirects")
+		}
+		first := via[0].URL
+		same := sameOrigin(first, req.URL)
+		for _, v := range via[1:] {
+			same = same && sameOrigin(first, v.URL)
+		}
+		if !same {
+			req.Header = http.Header{"Accept": {"application/json"}}
+		}
+		req.Header.Del("Referer") // would repeat a key in the query
+		if theirs != nil {
+			return theirs(req, via)
+		}
+		return nil
+	}
+	return &out
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}

@@ -1,0 +1,315 @@
+package discovery
+
+import (
+	"bytes"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"hash/maphash"
+	"html/template"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of the page.
+const (
+	maxPageModels  = 60 // listed in a card; the number of the others is told
+	maxSubscribers = 64 // live pages
+	liveEvery      = time.Second
+	liveBeat       = 15 * time.Second // a comment when nothing changed, so that proxies keep the connection
+	liveWrite      = 10 * time.Second // longest write to a client that does not read
+)
+
+//go:embed page.html
+var pageHTML string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"iso": func(t time.Time) string { return t.UTC().Round(time.Second).Format(time.RFC3339) },
+	"act": func(c card, action, key, label string) button {
+		return button{Token: c.Token, Provider: c.Name, Action: action, Key: key, Label: label}
+	},
+}).Parse(pageHTML))
+
+// pageState is what the pages of one registry share: the token of their forms
+// and, between live ones, what was rendered last.
+type pageState struct {
+	token       string
+	seed        maphash.Seed
+	subscribers atomic.Int64
+
+	mu   sync.Mutex // guards what follows
+	at   time.Time
+	last []fragment
+}
+
+func newPageState(token string) *pageState {
+	return &pageState{token: token, seed: maphash.MakeSeed()}
+}
+
+// fragment is a piece of the page that is replaced as a whole.
+type fragment struct {
+	id   string
+	html string
+	hash uint64
+}
+
+// summary is the top of the page.
+type summary struct {
+	Ready  Readiness
+	Counts []statusCount
+	Models int
+	Calls  int
+}
+
+type statusCount struct {
+	Status, Class string
+	N             int
+}
+
+// card is one provider on the page.
+type card struct {
+	ID string
+	ProviderStatus
+	Class   string
+	Chips   []chip
+	Bars    []bar
+	List    []listed
+	More    int
+	Stale   bool
+	Token   string
+	Recheck bool // there is a button
+	Control bool // there are buttons for breakers
+}
+
+type chip struct {
+	BreakerStatus
+	Label string
+	Class string
+}
+
+// button is a form with one button.
+type button struct{ Token, Provider, Action, Key, Label string }
+
+// bar is one part of the chart in its own units: 20 wide 10, 40 high.
+type bar struct{ X, OKY, OKH, FailY, FailH int }
+
+type listed struct {
+	ID      string
+	Failing bool
+}
+
+// render makes the page's fragments: the summary and one a provider.
+func (r *Registry) render() []fragment {
+	ps := r.table.Load().order
+	sum := summary{Ready: r.Ready()}
+	counts := map[string]int{}
+	out := make([]fragment, 1, len(ps)+1)
+	for i, p := range ps {
+		s := r.statusOf(p)
+		counts[s.Status]++
+		sum.Models += s.Models
+		sum.Calls += s.Calls
+		out = append(out, r.fragment("p"+strconv.Itoa(i), "card", r.card(p, i, s)))
+	}
+	for _, st := range statusOrder {
+		if counts[st] > 0 {
+			sum.Counts = append(sum.Counts, statusCount{st, class(st), counts[st]})
+		}
+	}
+	out[0] = r.fragment("summary", "summary", sum)
+	return out
+}
+
+func (r *Registry) fragment(id, name string, data any) fragment {
+	var b strings.Builder
+	if err := pageTemplate.ExecuteTemplate(&b, name, data); err != nil {
+		r.log.Error("status page", "part", name, "error", err)
+	}
+	return fragment{id: id, html: b.String(), hash: maphash.String(r.page.seed, b.String())}
+}
+
+// fragments returns what was rendered not longer than maxAge ago, shared by
+// all live pages.
+func (r *Registry) fragments(maxAge time.Duration) []fragment {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	if now := time.Now(); r.page.last == nil || now.Sub(r.page.at) > maxAge {
+		r.page.last, r.page.at = r.render(), now
+	}
+	return r.page.last
+}
+
+func (r *Registry) card(p *provider, i int, s ProviderStatus) card {
+	c := card{
+		ID: "p" + strconv.Itoa(i), ProviderStatus: s, Class: class(s.Status),
+		Bars: chart(s.Window), Stale: s.StaleModels > 0, Token: r.page.token,
+		Recheck: r.cfg.EnableActions && p.asked,
+		Control: r.cfg.EnableActions && p.Controls != nil,
+	}
+	if s.Breaker != nil {
+		c.Chips = append(c.Chips, newChip(*s.Breaker))
+	}
+	for _, b := range s.Breakers {
+		if s.Breaker == nil || b.Key != s.Breaker.Key {
+			c.Chips = append(c.Chips, newChip(b))
+		}
+	}
+	failing := map[string]bool{}
+	for _, m := range s.FailingModels {
+		failing[m.Model] = true
+	}
+	r.mu.RLock()
+	ms, _ := p.serving()
+	r.mu.RUnlock()
+	for _, m := range ms[:min(len(ms), maxPageModels)] {
+		c.List = append(c.List, listed{ID: m.ID, Failing: failing[m.ID]})
+	}
+	c.More = len(ms) - len(c.List)
+	return c
+}
+
+func newChip(b BreakerStatus) chip {
+	c := chip{BreakerStatus: b, Label: "breaker", Class: "good"}
+	if b.Key != "" {
+		c.Label = b.Key
+	}
+	switch b.State {
+	case "open":
+		c.Class = "bad"
+	case "half-open":
+		c.Class = "warn"
+	}
+	return c
+}
+
+// class groups the statuses by how much they should worry.
+func class(status string) string {
+	switch status {
+	case StatusUnhealthy, StatusOffline, StatusCircuitOpen:
+		return "bad"
+	case StatusRecovering, StatusDegraded:
+		return "warn"
+	case StatusHealthy:
+		return "good"
+	}
+	return "idle"
+}
+
+// chart scales the window to a height of 40; a part with calls is seen however
+// small it is.
+func chart(window []Bucket) []bar {
+	const height = 40
+	top := 1
+	for _, b := range window {
+		top = max(top, b.Calls)
+	}
+	out := make([]bar, 0, len(window))
+	for i, b := range window {
+		if b.Calls == 0 {
+			continue
+		}
+		h := max(2, b.Calls*height/top)
+		f := b.Failures * h / b.Calls
+		if b.Failures > 0 {
+			f = max(2, f)
+		}
+		out = append(out, bar{X: i * 10, OKY: height - h, OKH: h - f, FailY: height - f, FailH: f})
+	}
+	return out
+}
+
+func (r *Registry) servePage(w http.ResponseWriter, req *http.Request) {
+	nonce := rand.Text()
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; style-src 'nonce-"+nonce+
+		"'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	fs := r.fragments(0)
+	data := struct {
+		Nonce   string
+		Summary template.HTML
+		Cards   []template.HTML
+	}{Nonce: nonce, Summary: template.HTML(fs[0].html)} // rendered by this template: escaped already
+	for _, f := range fs[1:] {
+		data.Cards = append(data.Cards, template.HTML(f.html))
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.ExecuteTemplate(&b, "page", data); err != nil {
+		http.Error(w, "page cannot be rendered", http.StatusInternalServerError)
+		return
+	}
+	if req.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes())
+	}
+}
+
+// serveEvents sends each fragment that changed, looked at once a second, until
+// the client goes or Run ends. There is no queue to grow: a client that does
+// not read is left after ten seconds.
+func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
+	if r.page.subscribers.Add(1) > maxSubscribers {
+		r.page.subscribers.Add(-1)
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many live pages", http.StatusServiceUnavailable)
+		return
+	}
+	defer r.page.subscribers.Add(-1)
+	r.mu.RLock()
+	over := r.over
+	r.mu.RUnlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	rc := http.NewResponseController(w)
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	sent := map[string]uint64{}
+	var wrote time.Time
+	for {
+		msg := changes(r.fragments(liveEvery*9/10), sent)
+		if len(msg) == 0 && time.Since(wrote) >= liveBeat {
+			msg = []byte(": still here\n\n")
+		}
+		if len(msg) > 0 {
+			wrote = time.Now()
+			_ = rc.SetWriteDeadline(wrote.Add(liveWrite)) // a writer without deadlines still works
+			if _, err := w.Write(msg); err != nil || rc.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-req.Context().Done():
+			return
+		case <-over:
+			_, _ = io.WriteString(w, "event: over\ndata: {}\n\n")
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// changes returns the events of what differs from what was sent.
+func changes(fs []fragment, sent map[string]uint64) []byte {
+	var b bytes.Buffer
+	for _, f := range fs {
+		if h, ok := sent[f.id]; ok && h == f.hash {
+			continue
+		}
+		sent[f.id] = f.hash
+		data, err := json.Marshal(struct {
+			ID   string `json:"id"`
+			HTML string `json:"html"`
+		}{f.id, f.html})
+		if err != nil {
+			continue
+		}
+		b.WriteString("event: part\ndata: ")
+		b.Write(data)
+		b.WriteString("\n\n")
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,325 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// saveDelay gathers the lists of one round into one write of the cache file.
+const saveDelay = time.Second
+
+// hungGrace is how long after its time limit a lister may take to return.
+const hungGrace = time.Second
+
+// flight is one fetch of one provider's list, waited for by any number of
+// callers. It belongs to none of them: each may stop waiting.
+type flight struct {
+	seq     uint64
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error // valid once done is closed
+	dropped bool  // guarded by Registry.mu: Run ended, nothing is recorded
+}
+
+// Run asks every provider, then again every refresh interval, and those that
+// failed every recheck interval, until ctx is done. It waits for no slow
+// provider, and keeps the cache file up to date. When ctx is done it ends the
+// fetches that are under way and the live streams of the status page, and
+// returns nil with no goroutine left. A second Run at the same time is an
+// error.
+func (r *Registry) Run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	r.mu.Lock()
+	if r.running || r.closing {
+		r.mu.Unlock()
+		return errors.New("discovery: the registry is running already")
+	}
+	r.running = true
+	select {
+	case <-r.over: // a second life
+		r.over = make(chan struct{})
+	default:
+	}
+	r.mu.Unlock()
+	defer r.stop()
+
+	r.start(func(*provider) bool { return true })
+	refresh, stopRefresh := every(r.cfg.RefreshInterval)
+	defer stopRefresh()
+	recheck, stopRecheck := every(r.cfg.RecheckInterval)
+	defer stopRecheck()
+	var save <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-refresh:
+			r.start(func(*provider) bool { return true })
+		case <-recheck:
+			r.start(func(p *provider) bool { return p.failed })
+		case <-r.wake:
+			if save == nil {
+				save = time.After(saveDelay)
+			}
+		case <-save:
+			save = nil
+			r.save()
+		}
+	}
+}
+
+func every(d time.Duration) (<-chan time.Time, func()) {
+	if d < 0 {
+		return nil, func() {}
+	}
+	t := time.NewTicker(d)
+	return t.C, t.Stop
+}
+
+// stop ends what is under way and waits for it.
+func (r *Registry) stop() {
+	r.mu.Lock()
+	r.closing = true
+	var under []*flight
+	for _, p := range r.table.Load().order {
+		for _, f := range []*flight{p.background, p.forced} {
+			if f != nil {
+				f.dropped = true
+				f.cancel()
+				under = append(under, f)
+			}
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range under {
+		<-f.done
+	}
+	r.save()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running, r.closing = false, false
+	close(r.over)
+}
+
+// start asks the providers that want tells, which runs under the lock.
+func (r *Registry) start(want func(*provider) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.table.Load().order {
+		if p.asked && want(p) {
+			r.startLocked(p, false)
+		}
+	}
+}
+
+// Refresh asks the named providers now, all of them if none is named, and
+// waits until they have answered or ctx is done; a fetch that outlives its
+// callers goes on up to the time limit. Refreshes at the same time share one
+// fetch a provider. A Refresh does not join a fetch of the loops or of a
+// look-up, which may have begun before whatever made the caller ask; the
+// result of the fetch that began last stays. The error joins those of the
+// providers that failed.
+func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("discovery: refresh: %w", err)
+	}
+	t := r.table.Load()
+	ps := t.order
+	var errs []error
+	if len(providers) > 0 {
+		ps = nil
+		for _, name := range providers {
+			if p := t.byName[name]; p == nil {
+				errs = append(errs, fmt.Errorf("discovery: refresh: no provider %q", clip(name, 64)))
+			} else if !slices.Contains(ps, p) {
+				ps = append(ps, p)
+			}
+		}
+	}
+	flights := make([]*flight, len(ps))
+	r.mu.Lock()
+	for i, p := range ps {
+		if p.asked {
+			flights[i] = r.startLocked(p, true)
+		}
+	}
+	r.mu.Unlock()
+	for i, f := range flights {
+		if f == nil {
+			continue
+		}
+		if err := f.wait(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("provider %s: %w", ps[i].Name, err))
+		}
+	}
+	if ctx.Err() == nil {
+		r.save()
+	}
+	return errors.Join(errs...)
+}
+
+func (f *flight) wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return f.err
+	default:
+	}
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// startLocked joins the fetch that is under way or begins one. The caller
+// holds mu.
+func (r *Registry) startLocked(p *provider, forced bool) *flight {
+	switch {
+	case p.forced != nil:
+		return p.forced
+	case p.background != nil && !forced:
+		return p.background
+	}
+	f := &flight{done: make(chan struct{})}
+	if r.closing {
+		f.err = context.Canceled
+		close(f.done)
+		return f
+	}
+	// The fetch belongs to all who wait, so no caller's context goes in.
+	ctx := context.WithValue(context.Background(), probeKey{}, true)
+	ctx, f.cancel = context.WithTimeout(ctx, r.cfg.Timeout)
+	p.seq++
+	f.seq = p.seq
+	if forced {
+		p.forced = f
+	} else {
+		p.background = f
+	}
+	go func() {
+		defer f.cancel()
+		models, err := p.fetch(ctx)
+		r.land(p, f, models, err)
+	}()
+	return f
+}
+
+// fetch calls the lister. One that panics fails; one that does not return
+// after its time limit is left behind, and the provider is not asked again
+// until it did.
+func (p *provider) fetch(ctx context.Context) ([]Model, error) {
+	if p.hung.Load() > 0 {
+		return nil, &ListError{Reason: ReasonHung}
+	}
+	type answer struct {
+		models []Model
+		err    error
+	}
+	got := make(chan answer) // unbuffered: either it is taken or the lister came too late
+	late := make(chan struct{})
+	go func() {
+		// Also what a runtime.Goexit in the lister leaves behind.
+		a := answer{err: &ListError{Reason: ReasonPanic}}
+		defer func() {
+			_ = recover()
+			select {
+			case got <- a:
+			case <-late:
+				p.hung.Add(-1)
+			}
+		}()
+		models, err := p.Lister.ListModels(ctx)
+		a = answer{models, err}
+	}()
+	var a answer
+	select {
+	case a = <-got:
+	case <-ctx.Done():
+		t := time.NewTimer(hungGrace)
+		defer t.Stop()
+		select {
+		case a = <-got:
+		case <-t.C:
+			p.hung.Add(1)
+			close(late)
+			return nil, &ListError{Reason: ReasonTimeout, Err: ctx.Err()}
+		}
+	}
+	if a.err == nil && len(a.models) > maxModels {
+		a.err = &ListError{Reason: ReasonTooLarge}
+	}
+	return tidy(p.Name, a.models), a.err
+}
+
+// land records how a fetch ended, unless one that began later has ended
+// before it.
+func (r *Registry) land(p *provider, f *flight, models []Model, err error) {
+	r.mu.Lock()
+	if p.forced == f {
+		p.forced = nil
+	}
+	if p.background == f {
+		p.background = nil
+	}
+	var note func()
+	switch {
+	case f.dropped:
+		err = context.Canceled
+	case f.seq > p.applied:
+		p.applied = f.seq
+		note, err = r.apply(p, models, err)
+	}
+	f.err = err
+	r.mu.Unlock()
+	if note != nil {
+		note()
+	}
+	close(f.done)
+}
+
+// apply puts a result into the provider's state. It returns what to log, to be
+// called without the lock, and the error of the refresh.
+func (r *Registry) apply(p *provider, models []Model, err error) (func(), error) {
+	now := time.Now()
+	p.answered, p.checked = true, now
+	if err == nil && len(models) == 0 && len(p.inventory) > 0 {
+		err = &ListError{Reason: ReasonEmpty}
+	}
+	was, wasErr := p.failed, p.err
+	if err != nil {
+		p.failed, p.err = true, asListError(err)
+		if !was {
+			r.version.Add(1)
+		}
+		r.judge()
+		if was && wasErr.summary() == p.err.summary() {
+			return nil, err // one line for each change, not for each recheck
+		}
+		summary := p.err.summary()
+		return func() { r.log.Warn("model list failed", "provider", p.Name, "reason", summary) }, err
+	}
+	p.failed, p.err, p.good, p.lastGood = false, nil, true, now
+	if was || !slices.Equal(models, p.inventory) {
+		p.inventory = models
+		r.version.Add(1)
+	}
+	p.inventoryFrom = SourceLive
+	r.judge()
+	if r.cfg.CacheFile != "" && len(models) > 0 {
+		r.dirty.Store(true)
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+	if was {
+		return func() { r.log.Info("model list recovered", "provider", p.Name, "models", len(models)) }, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,299 @@
+package discovery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultRefreshInterval = 3600 * time.Second
+	DefaultRecheckInterval = 60 * time.Second
+	DefaultTimeout         = 10 * time.Second
+)
+
+// Config is what a registry may be told. The zero Config works.
+type Config struct {
+	// RefreshInterval is how often every provider is asked. 0 is
+	// [DefaultRefreshInterval], negative is off.
+	RefreshInterval time.Duration
+	// RecheckInterval is how often providers whose last refresh failed are
+	// asked. 0 is [DefaultRecheckInterval], negative is off (what a 0 in a
+	// configuration file stands for).
+	RecheckInterval time.Duration
+	// Timeout bounds one provider's fetch, all its pages together. It has
+	// nothing to do with the time limits of model calls. 0 is
+	// [DefaultTimeout].
+	Timeout time.Duration
+	// CacheFile keeps the last lists over a restart. "" is none. It is
+	// written whole or not at all; a damaged one is ignored.
+	CacheFile string
+	// Logger hears of refreshes that fail and recover. Nil is silent.
+	Logger *slog.Logger
+	// EnableActions puts buttons on the status page: recheck and, for
+	// providers with Controls, open and reset. Whoever may see the page may
+	// then press them: put authentication in front of the handler.
+	EnableActions bool
+}
+
+// Registry holds the models of each provider and how the providers are. Make
+// it with [NewRegistry]; all methods are safe for concurrent use.
+type Registry struct {
+	cfg   Config
+	log   *slog.Logger
+	cache map[string]cacheEntry // what the file held at start; read-only
+	page  *pageState
+
+	table   atomic.Pointer[table]   // copied on Add, so that look-ups take no lock
+	listing atomic.Pointer[listing] // what Models returned last
+	version atomic.Uint64           // changes with what Models returns; written under mu
+
+	mu      sync.RWMutex // guards what follows and the fields of each provider that say so
+	allDown bool
+	running bool
+	closing bool          // Run is ending: no new fetch
+	over    chan struct{} // closed when Run ends
+
+	dirty  atomic.Bool   // the cache file is behind
+	wake   chan struct{} // tells Run so
+	saving sync.Mutex
+}
+
+// table is the providers in the order of Add.
+type table struct {
+	order  []*provider
+	byName map[string]*provider
+}
+
+// provider is one provider and what is known of it.
+type provider struct {
+	Provider
+	asked          bool    // it has a lister that may be asked
+	substitute     []Model // configured models or the catalogue
+	substituteFrom string
+	window         window
+	available      atomic.Bool
+	hung           atomic.Int32 // fetches that outlived their time limit
+
+	// Guarded by Registry.mu.
+	inventory     []Model // the last list, sorted by ID; never written to once here
+	inventoryFrom string
+	answered      bool // a refresh ended since start
+	good          bool // a refresh ever succeeded, in an earlier life too
+	failed        bool // the last one did not
+	err           *ListError
+	checked       time.Time
+	lastGood      time.Time
+	background    *flight // a fetch of the loops or of a look-up
+	forced        *flight // a fetch of Refresh
+	seq, applied  uint64  // number of the last fetch begun, and of the last one whose result stands
+	misses        misses
+}
+
+type listing struct {
+	version uint64
+	models  []Model
+}
+
+// NewRegistry returns an empty registry. It reads the cache file, if there is
+// one; one that cannot be read or is damaged is logged and ignored. It fails
+// on a negative time limit.
+func NewRegistry(c Config) (*Registry, error) {
+	if c.Timeout < 0 {
+		return nil, fmt.Errorf("discovery: timeout: %v is negative, want 0 (default) or more", c.Timeout)
+	}
+	if c.RefreshInterval == 0 {
+		c.RefreshInterval = DefaultRefreshInterval
+	}
+	if c.RecheckInterval == 0 {
+		c.RecheckInterval = DefaultRecheckInterval
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	r := &Registry{
+		cfg:  c,
+		log:  c.Logger,
+		page: newPageState(rand.Text()),
+		over: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.table.Store(&table{byName: map[string]*provider{}})
+	if c.CacheFile != "" {
+		r.cache = r.loadCache()
+	}
+	return r, nil
+}
+
+// Add registers a provider. While Run is going the provider is asked at once.
+func (r *Registry) Add(p Provider) error {
+	if err := checkProvider(p); err != nil {
+		return err
+	}
+	np := newProvider(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.table.Load()
+	if old.byName[p.Name] != nil {
+		return fmt.Errorf("discovery: provider %s is there already", p.Name)
+	}
+	if e, ok := r.cache[p.Name]; ok && np.asked && e.Origin == originOf(p.Lister) {
+		np.inventory, np.inventoryFrom = e.models(p.Name), SourceCache
+		np.good, np.lastGood = true, e.Fetched
+	}
+	next := &table{order: append(slices.Clone(old.order), np), byName: make(map[string]*provider, len(old.byName)+1)}
+	for _, q := range next.order {
+		next.byName[q.Name] = q
+	}
+	r.table.Store(next)
+	r.version.Add(1)
+	r.judge()
+	if r.running && np.asked {
+		r.startLocked(np, false)
+	}
+	return nil
+}
+
+func checkProvider(p Provider) error {
+	switch {
+	case p.Name == "":
+		return errors.New("discovery: a provider needs a name")
+	case strings.Contains(p.Name, "/"):
+		return fmt.Errorf("discovery: provider name %q holds a slash, which separates provider and model", p.Name)
+	case !validName(p.Name):
+		return fmt.Errorf("discovery: provider name %q is too long or holds white space at its ends or control characters", clip(p.Name, 64))
+	}
+	switch p.Mode {
+	case "", ModeFallback, ModeAllowlist:
+		return nil
+	}
+	return fmt.Errorf("discovery: provider %s: unknown models mode %q, want fallback or allowlist", p.Name, p.Mode)
+}
+
+func newProvider(p Provider) *provider {
+	np := &provider{Provider: p, asked: p.Lister != nil && p.Mode != ModeAllowlist}
+	np.substitute, np.substituteFrom = named(p.Name, p.Models), SourceConfigured
+	if len(np.substitute) == 0 && p.Mode != ModeAllowlist {
+		np.substitute, np.substituteFrom = named(p.Name, p.Catalog), SourceCatalog
+	}
+	if len(np.substitute) == 0 {
+		np.substituteFrom = ""
+	}
+	np.Models, np.Catalog = nil, nil // the caller's slices
+	return np
+}
+
+// named makes models of configured names; blanks go.
+func named(provider string, ids []string) []Model {
+	var ms []Model
+	for _, id := range ids {
+		ms = append(ms, Model{ID: strings.TrimSpace(id)})
+	}
+	return tidy(provider, ms)
+}
+
+// tidy returns a copy that is sorted, without duplicates and without names
+// that no request could carry.
+func tidy(provider string, ms []Model) []Model {
+	out := make([]Model, 0, len(ms))
+	for _, m := range ms {
+		if validName(m.ID) {
+			m.Provider, m.Stale = provider, false
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(out, func(a, b Model) bool { return a.ID == b.ID })
+}
+
+// serving returns what the provider's models are now, and where from.
+func (p *provider) serving() ([]Model, string) {
+	if len(p.inventory) > 0 {
+		return p.inventory, p.inventoryFrom
+	}
+	return p.substitute, p.substituteFrom
+}
+
+// stale reports whether the models are those of a provider that is offline.
+// Substitutes are not: they serve exactly when there is no list.
+func (p *provider) stale(allDown bool) bool {
+	return p.failed && !allDown && len(p.inventory) > 0
+}
+
+// judge applies the rule for all providers failing at once and renews what
+// Available answers. The caller holds mu and has changed the state of a
+// provider.
+func (r *Registry) judge() {
+	asked, failed := 0, 0
+	ps := r.table.Load().order
+	for _, p := range ps {
+		if p.asked {
+			asked++
+		}
+		if p.failed {
+			failed++
+		}
+	}
+	all := asked > 0 && failed == asked
+	if all != r.allDown {
+		r.allDown = all
+		r.version.Add(1)
+	}
+	for _, p := range ps {
+		p.available.Store(!p.failed || all || len(p.inventory) == 0 && len(p.substitute) > 0)
+	}
+}
+
+// Models returns what may be offered now: all models of providers that are not
+// offline, in the order of Add and then by name. The slice is shared between
+// callers until something changes and must not be written to.
+func (r *Registry) Models() []Model {
+	if l := r.listing.Load(); l != nil && l.version == r.version.Load() {
+		return l.models
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	ps := r.table.Load().order
+	n := 0
+	for _, p := range ps {
+		if ms, _ := p.serving(); !p.stale(r.allDown) {
+			n += len(ms)
+		}
+	}
+	models := make([]Model, 0, n)
+	for _, p := range ps {
+		if ms, _ := p.serving(); !p.stale(r.allDown) {
+			models = append(models, ms...)
+		}
+	}
+	r.listing.Store(&listing{version: r.version.Load(), models: models})
+	return models
+}
+
+// Available reports whether calls to the provider have a chance as far as
+// discovery knows: false for one that is offline, or whose list was never had
+// and that has no configured models, unless all providers fail at once, and
+// for one that was never added. Breakers do not enter: whoever sends asks them
+// anyway. It takes no lock and fits failover's Target.Available.
+func (r *Registry) Available(provider string) bool {
+	p := r.table.Load().byName[provider]
+	return p != nil && p.available.Load()
+}
+
+// probeKey marks the context of the registry's own requests.
+type probeKey struct{}
+
+func isProbe(ctx context.Context) bool {
+	return ctx != nil && ctx.Value(probeKey{}) != nil
+}
