@@ -1,0 +1,3 @@
+// Package upstreamtest is a provider of language models that misbehaves on
+// request, for tests.
+package upstreamtest
