@@ -1,0 +1,107 @@
+package streamguard
+
+const (
+	// maxEvent is the largest event that is held whole; a larger one flows
+	// through. It also bounds what is held back before a stream shows itself.
+	maxEvent = 64 << 10
+	// chunkSize is where a buffer starts.
+	chunkSize = 4 << 10
+	// maxChunk is the largest buffer that is kept for other streams.
+	maxChunk = 2 * maxEvent
+	// directSize is the smallest buffer of a caller that is read into directly.
+	directSize = 1 << 10
+)
+
+// A chunk holds what was read and not yet handed out:
+//
+//	b[off:judged]  may be handed out
+//	b[judged:]     not judged yet, usually the start of an event
+//
+// A stream has one only while there is such data, so that an idle one costs no
+// buffer.
+type chunk struct {
+	b           []byte
+	off, judged int
+}
+
+// chunk returns the stream's chunk, a new one if it has none.
+func (b *guardBody) chunk() *chunk {
+	if b.c == nil {
+		c, ok := b.g.chunks.Get().(*chunk)
+		if !ok {
+			c = &chunk{b: make([]byte, 0, chunkSize)}
+		}
+		b.c = c
+	}
+	return b.c
+}
+
+// drop gives the chunk back with all that is in it.
+func (b *guardBody) drop() {
+	c := b.c
+	if b.c = nil; c != nil && cap(c.b) <= maxChunk {
+		c.b, c.off, c.judged = c.b[:0], 0, 0
+		b.g.chunks.Put(c)
+	}
+}
+
+// take hands out judged bytes.
+func (b *guardBody) take(p []byte) int {
+	c := b.c
+	if c == nil || c.off == c.judged {
+		return 0
+	}
+	n := copy(p, c.b[c.off:c.judged])
+	if c.off += n; c.off == len(c.b) {
+		b.drop()
+	}
+	return n
+}
+
+// tail returns the bytes that are not judged.
+func (b *guardBody) tail() []byte {
+	if b.c == nil {
+		return nil
+	}
+	return b.c.b[b.c.judged:]
+}
+
+// held returns all that waits in the chunk, judged or not. It is valid until
+// the next use of b.
+func (b *guardBody) held() []byte {
+	if b.c == nil {
+		return nil
+	}
+	return b.c.b[b.c.off:]
+}
+
+// keep stores bytes that are not judged; the chunk must be empty.
+func (b *guardBody) keep(tail []byte) {
+	if len(tail) > 0 {
+		c := b.chunk()
+		c.b = append(c.b, tail...)
+	}
+}
+
+// room makes place for at least min more bytes and returns the free part.
+func (c *chunk) room(min int) []byte {
+	if c.off > 0 {
+		n := copy(c.b, c.b[c.off:])
+		c.b, c.judged, c.off = c.b[:n], c.judged-c.off, 0
+	}
+	if cap(c.b)-len(c.b) < min {
+		size := max(4*cap(c.b), chunkSize)
+		if size > maxChunk {
+			size = max(maxChunk, 2*len(c.b))
+		}
+		grown := make([]byte, len(c.b), max(size, len(c.b)+min))
+		copy(grown, c.b)
+		c.b = grown
+	}
+	return c.b[len(c.b):cap(c.b)]
+}
+
+// cut takes n bytes at judged out of the chunk.
+func (c *chunk) cut(n int) {
+	c.b = append(c.b[:c.judged], c.b[c.judged+n:]...)
+}

@@ -1,0 +1,258 @@
+package streamguard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// Guard makes every stream either whole or an honest error. It holds a stream
+// back until it shows itself (Policy.HoldUntil); a failure until then is
+// returned as a response with its status, or as an error. From then on it
+// relays whole events as they arrive, bytes unchanged, and tells a stream that
+// breaks off by one error event and by an [*IncompleteError] from Read.
+//
+// Only streams of inference calls are guarded, decoded ones with a 2xx; all else
+// is returned untouched. A JSON body in place of the stream that was asked for
+// is judged like the answer to a non-stream call.
+//
+// A Guard must not be copied once used, and may be used by any number of
+// goroutines. A body may be closed while it is being read.
+type Guard struct {
+	Base     http.RoundTripper // nil is http.DefaultTransport
+	Policy   Policy            // Policy.IdleTimeout applies unless an Idle below has set one
+	Provider string            // named in error texts
+
+	// Inspect tells what a request is. nil looks at it and reads model and
+	// stream from its body through GetBody, if it has one.
+	Inspect func(*http.Request) wire.Request
+	// Lenient tells whether a clean end after content ends a stream, for
+	// targets that send no end mark. nil is never.
+	Lenient func(*http.Request) bool
+	// OnFirst is called once a stream, at its first data event that is no
+	// failure, when it is judged: usually before RoundTrip returns. nil is none.
+	OnFirst func(*http.Request)
+	// OnEnd is called once for each stream that was handed out: when Read has
+	// returned its last error, at Close, or when Read panics. A stream that
+	// failed while held back is told by RoundTrip's result alone. nil is none.
+	OnEnd func(*http.Request, End)
+	// OnVerdict is told of each answer that RoundTrip judged by itself: a
+	// failure while held back, or JSON in place of a stream. nil is none.
+	OnVerdict func(*http.Request, *http.Response, Report)
+	Logger    *slog.Logger // told of a hook that panicked; nil is silent
+
+	chunks sync.Pool // of *chunk
+}
+
+// An End says how a guarded stream ended.
+type End struct {
+	Stream   bool          // always true: only streams are guarded
+	Complete bool          // it reached its end, in good order
+	Closed   bool          // the caller closed it or cancelled before the end: nobody's fault
+	Failure  *wire.Failure // the failure it reported in-band; nil is none
+	Err      error         // an [*IncompleteError], the caller's own reason to end the call, or a panic; nil otherwise
+	Events   int           // data events that arrived whole
+	Bytes    int64         // handed out
+}
+
+// decided reports whether e tells more than that the stream was going on.
+func (e End) decided() bool { return e.Complete || e.Failure != nil || e.Err != nil }
+
+// RoundTrip returns the base's answer; a stream once it has shown itself.
+func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.Policy.Validate(); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	w, out, err := look(g.Inspect, req)
+	if err != nil {
+		return nil, err
+	}
+	var first *firstEvent
+	if d := g.Policy.FirstEventTimeout; d > 0 && w.Stream && w.Format != wire.Unknown {
+		first, out = startFirstEvent(out, d)
+	}
+	resp, err := base(g.Base).RoundTrip(out)
+	if err != nil {
+		return nil, first.end(err)
+	}
+	ownRequest(resp, out, req)
+	if !judgeable(w.Format, req, resp) || settled(resp.Body) {
+		return first.leave(resp), nil
+	}
+	return g.receive(req, resp, w, first)
+}
+
+// receive looks at what the answer is.
+func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, first *firstEvent) (*http.Response, error) {
+	b := newGuardBody(g, req, resp, w.Format)
+	b.first = first
+	first.watch(&b.src)
+	resp.Body = b.src.body
+	o := readOpening(resp)
+	j := &judge{provider: g.Provider, format: w.Format, onVerdict: g.OnVerdict, logger: g.Logger}
+	switch {
+	case isStream(w, resp, o):
+		b.load(o, contentType(resp))
+		return b.open(resp, j)
+	case w.Stream:
+		resp, err := j.whole(req, resp, o)
+		if err != nil {
+			return nil, first.end(err)
+		}
+		if first.stop() {
+			_ = resp.Body.Close()
+			return nil, first.end(nil)
+		}
+		return first.leave(resp), nil
+	default:
+		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
+		return resp, nil
+	}
+}
+
+// open holds the stream back and hands it out, or what it stands for.
+func (b *guardBody) open(resp *http.Response, j *judge) (*http.Response, error) {
+	held := false
+	defer func() {
+		if !held { // the upstream's Read panicked
+			_ = b.src.close()
+			b.first.release()
+		}
+	}()
+	f, err := b.hold()
+	held = true
+	if b.first.stop() {
+		f, err = nil, b.first.err
+	}
+	if err == nil && f == nil {
+		b.mu.Lock()
+		b.sum()
+		b.mu.Unlock()
+		resp.Body = b
+		// An event may be added or left out.
+		if resp.ContentLength = -1; len(resp.Header["Content-Length"]) > 0 {
+			resp.Header = resp.Header.Clone()
+			resp.Header.Del("Content-Length")
+		}
+		return resp, nil
+	}
+	_ = b.src.close()
+	b.first.release()
+	defer b.drop()
+	if err != nil {
+		return nil, err
+	}
+	return j.fail(b.req, resp, f, b.held(), true), nil
+}
+
+// CloseIdleConnections passes the call on to the base.
+func (g *Guard) CloseIdleConnections() { closeIdle(g.Base) }
+
+// firstEvent bounds the wait for the first data event, from before the request
+// is sent. A nil *firstEvent has no limit. It needs a context of its own, which
+// is released when the body has ended.
+type firstEvent struct {
+	err    *TimeoutError
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	over  bool // stopped in time
+	fired bool
+	body  *watch
+}
+
+func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Request) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	f := &firstEvent{err: &TimeoutError{Kind: TimeoutFirstEvent, After: d}, cancel: cancel}
+	f.timer = time.AfterFunc(d, f.expire)
+	return f, req.WithContext(ctx)
+}
+
+func (f *firstEvent) expire() {
+	f.mu.Lock()
+	f.fired = !f.over
+	fired, body := f.fired, f.body
+	f.mu.Unlock()
+	if !fired {
+		return
+	}
+	f.cancel(f.err)
+	if body != nil {
+		// Nobody above this frame could recover; the pending Read tells the fault.
+		defer func() { _ = recover() }()
+		_ = body.close()
+	}
+}
+
+// watch has the timer close w, for bodies that do not look at the context.
+func (f *firstEvent) watch(w *watch) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	f.body = w
+	fired := f.fired
+	f.mu.Unlock()
+	if fired {
+		_ = w.close()
+	}
+}
+
+// stop ends the wait and reports whether it had been too long by then.
+func (f *firstEvent) stop() bool {
+	if f == nil {
+		return false
+	}
+	f.timer.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	return f.fired
+}
+
+// end is for a call that failed with err: its timer and context go, and the
+// error becomes the timer's if that was the reason.
+func (f *firstEvent) end(err error) error {
+	if f == nil {
+		return err
+	}
+	fired := f.stop()
+	f.release()
+	if fired {
+		return f.err
+	}
+	return err
+}
+
+// release gives the context back; the body must have ended.
+func (f *firstEvent) release() {
+	if f != nil {
+		f.cancel(nil)
+	}
+}
+
+// leave is for an answer that is no stream: the wait is over, the context goes
+// with the body.
+func (f *firstEvent) leave(resp *http.Response) *http.Response {
+	if f == nil {
+		return resp
+	}
+	f.stop()
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		// The connection stays a writer; its context lives as long as the call's.
+	case resp.Body == nil || resp.Body == http.NoBody:
+		f.release()
+	default:
+		resp.Body = &releaseBody{ReadCloser: resp.Body, release: f.release}
+	}
+	return resp
+}

@@ -1,0 +1,143 @@
+package streamguard
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// hold reads until the stream may be handed out (nil, nil), or until it has
+// turned out to be a failure that a response can tell, or an error. What was
+// read waits in the chunk.
+func (b *guardBody) hold() (*wire.Failure, error) {
+	b.holding = true
+	defer func() { b.holding, b.more = false, true }()
+	for {
+		if b.holdsTooMuch() {
+			return nil, nil
+		}
+		n, m, whole := b.step(b.tail())
+		switch {
+		case n > 0 && whole:
+			if f, done := b.weigh(n, m); done {
+				return f, nil
+			}
+			continue
+		case n > 0:
+			b.c.judged += n
+			continue
+		case b.flowsBy():
+			return nil, nil
+		}
+		if n, err := b.refill(); n == 0 && err != nil {
+			return b.holdEnd(err)
+		}
+	}
+}
+
+// holdsTooMuch reports whether so much data waits that the stream is handed out
+// as it is.
+func (b *guardBody) holdsTooMuch() bool {
+	if b.g.Policy.HoldUntil != HoldComplete {
+		return b.c.judged > maxEvent
+	}
+	limit := b.g.Policy.HoldLimit
+	if limit == 0 {
+		limit = DefaultHoldLimit
+	}
+	return int64(len(b.c.b)) > limit
+}
+
+// flowsBy reports whether the next event is too large to be held.
+func (b *guardBody) flowsBy() bool {
+	return b.g.Policy.HoldUntil != HoldComplete && len(b.tail()) > maxEvent
+}
+
+// weigh takes up one event of n bytes while the stream is held back. done says
+// that holding ends: with a failure, or else with the stream handed out.
+func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
+	switch {
+	case m&wire.MarkMalformed != 0:
+		b.c.b = b.c.b[:b.c.judged]
+		if b.seen && b.st.Complete() {
+			b.finish(errMalformed, nil)
+			return nil, true
+		}
+		return b.judge().failure(http.StatusBadGateway, wire.ReasonMalformed, "failed to unmarshal response: "+
+			providerPrefix(b.g.Provider)+"malformed stream event"), true
+	case m&wire.MarkFailed != 0:
+		b.c.judged += n
+		return b.st.Failure(), true
+	case b.strips(m, b.overfull(n, m)):
+		b.c.cut(n)
+		return nil, false
+	}
+	b.c.judged += n
+	b.note(m)
+	if m&wire.MarkFinal != 0 && !b.seen {
+		return b.emptyStream(), true
+	}
+	return nil, b.shown(m)
+}
+
+// overfull reports whether a comment of n bytes is one too many to hold.
+func (b *guardBody) overfull(n int, m wire.Mark) bool {
+	if m&wire.MarkComment == 0 {
+		return false
+	}
+	if b.g.Policy.HoldUntil != HoldComplete {
+		return b.c.judged+n > maxEvent
+	}
+	b.comments += n
+	return b.comments > maxEvent
+}
+
+// shown reports whether the policy hands out the stream after an event with
+// marks m.
+func (b *guardBody) shown(m wire.Mark) bool {
+	switch b.g.Policy.HoldUntil {
+	case HoldComplete:
+		return false
+	case HoldFirstContent:
+		// A stream that ended without content has nothing more to show.
+		return b.seen && (m&wire.MarkContent != 0 || b.st.Complete())
+	default:
+		return b.seen
+	}
+}
+
+// holdEnd judges a stream whose body ended with err while it was held back.
+func (b *guardBody) holdEnd(err error) (*wire.Failure, error) {
+	_ = b.src.close()
+	m, closing := b.takeRest()
+	if m&wire.MarkFailed != 0 {
+		return b.st.Failure(), nil
+	}
+	if !b.seen {
+		if done := callerDone(b.req); done != nil {
+			return nil, done
+		}
+		if err == io.EOF {
+			return b.emptyStream(), nil
+		}
+		return nil, err
+	}
+	fate := b.fate(err)
+	if fate == nil || b.shown(m) {
+		b.finish(err, closing)
+		return nil, nil
+	}
+	var inc *IncompleteError
+	if errors.As(fate, &inc) && inc.Timeout() {
+		return nil, inc.Err
+	}
+	return nil, fate
+}
+
+func (b *guardBody) emptyStream() *wire.Failure {
+	return b.judge().failure(http.StatusBadGateway, wire.ReasonEmptyStream, "provider returned an empty stream")
+}
+
+func (b *guardBody) judge() *judge { return &judge{provider: b.g.Provider, format: b.format} }

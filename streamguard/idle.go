@@ -1,0 +1,184 @@
+package streamguard
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Idle bounds the silence inside a started body, of any format and any status.
+// After the first byte, a Read that waits longer than Timeout for the next one
+// fails with a [*TimeoutError] and the upstream's body is closed. Only the wait
+// for the upstream counts, never the time that the caller takes between two
+// Reads. It starts no goroutine: one timer a body, armed while a Read waits.
+//
+// The zero Idle has no limit. An Idle may be used by any number of goroutines.
+type Idle struct {
+	Base       http.RoundTripper   // nil is http.DefaultTransport
+	Timeout    time.Duration       // 0 is off
+	OnResponse func(*http.Request) // called as soon as response headers are there; nil is none
+	Logger     *slog.Logger        // told of a hook that panicked; nil is silent
+}
+
+// RoundTrip returns the base's response with its body bounded. 101, 204, 304,
+// the answer to a HEAD and [http.NoBody] are returned untouched.
+func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := base(t.Base).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if t.OnResponse != nil {
+		guardHook(t.Logger, "OnResponse", func() { t.OnResponse(req) })
+	}
+	if bodyless(req, resp) || resp.Body == http.NoBody {
+		return resp, nil
+	}
+	resp.Body = withIdle(resp.Body, t.Timeout)
+	return resp, nil
+}
+
+// CloseIdleConnections passes the call on to the base.
+func (t *Idle) CloseIdleConnections() { closeIdle(t.Base) }
+
+// bodyless reports whether resp has no body to look at: an upgraded connection
+// (its Body is an io.Writer, too, and stays what it is), or none by RFC 9110
+// §6.4.1 and §15.3.6.
+func bodyless(req *http.Request, resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusSwitchingProtocols, http.StatusNoContent, http.StatusResetContent, http.StatusNotModified:
+		return true
+	}
+	return req.Method == http.MethodHead || resp.Body == nil
+}
+
+// withIdle bounds rc unless a layer below has done so already.
+func withIdle(rc io.ReadCloser, timeout time.Duration) io.ReadCloser {
+	if b, ok := rc.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
+		return rc
+	}
+	b := &idleBody{timeout: timeout}
+	b.w.body = rc
+	return b
+}
+
+type idleBody struct {
+	timeout time.Duration
+	started bool // a byte came; used by Read alone
+	err     error
+	w       watch
+}
+
+func (b *idleBody) bounded() bool { return true }
+
+func (b *idleBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if !b.started || len(p) == 0 {
+		n, err := b.w.body.Read(p)
+		b.started = b.started || n > 0
+		return n, err
+	}
+	b.w.arm(b.timeout)
+	n, err := b.w.body.Read(p)
+	if b.w.disarm() {
+		// What arrived with the timer's last tick is still handed out.
+		b.err = &TimeoutError{Kind: TimeoutIdle, After: b.timeout}
+		if n == 0 {
+			err = b.err
+		}
+	}
+	return n, err
+}
+
+func (b *idleBody) Close() error { return b.w.close() }
+
+// A watch bounds one wait at a time on a body and closes the body when the wait
+// is too long, which makes its pending Read return: net/http allows a Close
+// beside a Read.
+type watch struct {
+	body   io.ReadCloser
+	closed atomic.Bool
+
+	mu    sync.Mutex
+	timer *time.Timer // created by the first wait
+	armed bool
+	fired bool
+	stale int // callbacks under way of waits that were over just before
+}
+
+// arm starts a wait of at most d.
+func (w *watch) arm(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(d, w.expire)
+		return
+	}
+	w.timer.Reset(d)
+}
+
+// disarm ends the wait and reports whether the body was closed for it, in this
+// wait or in an earlier one.
+func (w *watch) disarm() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed {
+		w.armed = false
+		if !w.timer.Stop() {
+			w.stale++
+		}
+	}
+	return w.fired
+}
+
+// expire runs on the timer's own goroutine.
+func (w *watch) expire() {
+	w.mu.Lock()
+	if w.stale > 0 || !w.armed {
+		w.stale = max(0, w.stale-1)
+		w.mu.Unlock()
+		return
+	}
+	w.armed, w.fired = false, true
+	w.mu.Unlock()
+	// Nobody above this frame could recover; the pending Read tells the fault.
+	defer func() { _ = recover() }()
+	_ = w.close()
+}
+
+// close closes the body once and lets no timer outlive it.
+func (w *watch) close() error {
+	w.disarm()
+	if w.closed.Swap(true) {
+		return nil
+	}
+	return w.body.Close()
+}
+
+func base(rt http.RoundTripper) http.RoundTripper {
+	if rt == nil {
+		return http.DefaultTransport
+	}
+	return rt
+}
+
+func closeIdle(rt http.RoundTripper) {
+	if c, ok := base(rt).(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// guardHook runs a caller's hook so that its panic harms no call.
+func guardHook(l *slog.Logger, name string, hook func()) {
+	defer func() {
+		if v := recover(); v != nil && l != nil {
+			l.Error("streamguard: hook panicked", "hook", name, "panic", v)
+		}
+	}()
+	hook()
+}

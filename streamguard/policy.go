@@ -1,0 +1,96 @@
+// Package streamguard holds three layers, each an [http.RoundTripper] of its
+// own: [Unmasker] judges a 2xx for what it is, [Guard] holds a stream back
+// until it shows itself and then watches that it ends, [Idle] bounds silence
+// inside a started body.
+package streamguard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Modes of [Policy.HoldUntil] and [Policy.IncompleteRead].
+const (
+	HoldFirstEvent   = "first_event"   // the first data event commits a stream
+	HoldFirstContent = "first_content" // the first content does; roles, lifecycle events and pings do not
+	HoldComplete     = "complete"      // the whole answer is held, up to Policy.HoldLimit
+
+	IncompleteReadError = "error" // Read of an incomplete stream ends with a typed error
+	IncompleteReadEOF   = "eof"   // after the appended event the body ends with a plain io.EOF
+)
+
+// DefaultHoldLimit is how much of an answer [HoldComplete] holds, in bytes.
+const DefaultHoldLimit = 8 << 20
+
+// Policy says how long a stream is held back, how long it may be silent and
+// how a broken one is told. The zero Policy holds until the first data event
+// and has no time limits.
+type Policy struct {
+	// IdleTimeout bounds the silence after the first byte; any byte restarts
+	// it. 0 is off.
+	IdleTimeout time.Duration
+	// EventTimeout is like it, but only a data event restarts it. 0 is off.
+	EventTimeout time.Duration
+	// FirstEventTimeout bounds the wait for the first data event, from the
+	// sending of the request. 0 is off.
+	FirstEventTimeout time.Duration
+	// HoldUntil is [HoldFirstEvent] (also ""), [HoldFirstContent] or
+	// [HoldComplete].
+	HoldUntil string
+	// HoldLimit is how many bytes [HoldComplete] holds; beyond it the stream
+	// is handed out. 0 is [DefaultHoldLimit].
+	HoldLimit int64
+	// IncompleteRead is [IncompleteReadError] (also "") or
+	// [IncompleteReadEOF].
+	IncompleteRead string
+	// StripComments drops keep-alive comments, which several SDK versions
+	// cannot parse.
+	StripComments bool
+}
+
+// DefaultPolicy returns the documented defaults: silence of at most 300 s,
+// held until the first data event.
+func DefaultPolicy() Policy {
+	return Policy{
+		IdleTimeout:    300 * time.Second,
+		HoldUntil:      HoldFirstEvent,
+		HoldLimit:      DefaultHoldLimit,
+		IncompleteRead: IncompleteReadError,
+	}
+}
+
+// Validate returns every fault of p, joined, each naming its field in the words
+// of the configuration; nil if there is none. It allocates nothing then.
+func (p Policy) Validate() error {
+	var errs []error
+	for _, d := range [...]struct {
+		name string
+		v    time.Duration
+	}{
+		{"idle_timeout", p.IdleTimeout},
+		{"event_timeout", p.EventTimeout},
+		{"first_event_timeout", p.FirstEventTimeout},
+	} {
+		if d.v < 0 {
+			errs = append(errs, fmt.Errorf("stream.%s: %v is negative, want 0 (off) or more", d.name, d.v))
+		}
+	}
+	switch p.HoldUntil {
+	case "", HoldFirstEvent, HoldFirstContent, HoldComplete:
+	default:
+		errs = append(errs, fmt.Errorf("stream.hold_until: unknown mode %q, want %s, %s or %s",
+			p.HoldUntil, HoldFirstEvent, HoldFirstContent, HoldComplete))
+	}
+	if p.HoldLimit < 0 {
+		errs = append(errs, fmt.Errorf("stream.hold_limit: %d is negative, want a number of bytes, or 0 for %d",
+			p.HoldLimit, DefaultHoldLimit))
+	}
+	switch p.IncompleteRead {
+	case "", IncompleteReadError, IncompleteReadEOF:
+	default:
+		errs = append(errs, fmt.Errorf("stream.incomplete_read: unknown mode %q, want %s or %s",
+			p.IncompleteRead, IncompleteReadError, IncompleteReadEOF))
+	}
+	return errors.Join(errs...)
+}

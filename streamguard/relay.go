@@ -1,0 +1,283 @@
+package streamguard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// Read hands out whole events as they arrive. It may be interrupted by Close.
+func (b *guardBody) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if !b.enter() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	done := false
+	defer func() { b.leave(n, err, done) }()
+	n, err = b.read(p)
+	done = true
+	return n, err
+}
+
+// enter notes that a Read is under way; it reports false on a closed body.
+func (b *guardBody) enter() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading = !b.closed
+	return b.reading
+}
+
+// leave takes down what is known after a Read, or after its panic, and tells
+// the end that it was.
+func (b *guardBody) leave(n int, err error, returned bool) {
+	b.mu.Lock()
+	b.reading = false
+	b.end.Bytes += int64(n)
+	b.sum()
+	if !returned {
+		b.err = errPanicked
+		b.end.Complete, b.end.Err = false, errPanicked
+	}
+	if b.closed {
+		b.drop()
+	}
+	tell := !b.told && (err != nil || !returned)
+	b.told = b.told || tell
+	end := b.end
+	b.mu.Unlock()
+	if tell {
+		b.tell(end)
+	}
+}
+
+// sum brings the account of the stream up to date. mu is held.
+func (b *guardBody) sum() {
+	if b.over {
+		return
+	}
+	b.end.Events = b.st.Events()
+	b.end.Failure = b.st.Failure()
+	b.end.Complete = b.end.Failure == nil && b.st.Complete()
+}
+
+func (b *guardBody) tell(end End) {
+	if b.g.OnEnd != nil {
+		guardHook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
+	}
+}
+
+func (b *guardBody) read(p []byte) (int, error) {
+	for {
+		if n := b.take(p); n > 0 {
+			return n, nil
+		}
+		if b.err != nil {
+			return 0, b.err
+		}
+		if b.more {
+			b.more = false
+			b.scanChunk()
+			continue
+		}
+		if len(p) >= directSize && len(b.tail()) <= len(p)/4 {
+			if n := b.direct(p); n > 0 {
+				return n, nil
+			}
+			continue
+		}
+		if n, err := b.refill(); n > 0 {
+			b.scanChunk()
+		} else if err != nil {
+			b.conclude(err)
+		}
+	}
+}
+
+// direct reads into the caller's buffer, so that a stream that waits needs none
+// of its own. It returns how many bytes at the start of p are whole events.
+func (b *guardBody) direct(p []byte) int {
+	t := copy(p, b.tail())
+	b.drop()
+	for t <= len(p)/2 {
+		n, err := b.fetch(p[t:])
+		if n == 0 && err != nil {
+			b.keep(p[:t])
+			b.conclude(err)
+			return 0
+		}
+		w, r, bad := b.scan(p[:t+n])
+		if bad {
+			b.finish(errMalformed, nil)
+			return w
+		}
+		if w > 0 {
+			b.keep(p[r : t+n])
+			return w
+		}
+		t = copy(p, p[r:t+n])
+	}
+	b.keep(p[:t])
+	return 0
+}
+
+// scanChunk judges what waits in the chunk.
+func (b *guardBody) scanChunk() {
+	c := b.c
+	if c == nil {
+		return
+	}
+	w, r, bad := b.scan(c.b[c.judged:])
+	if w != r {
+		n := copy(c.b[c.judged+w:], c.b[c.judged+r:])
+		c.b = c.b[:c.judged+w+n]
+	}
+	c.judged += w
+	if bad {
+		c.b = c.b[:c.judged]
+		b.finish(errMalformed, nil)
+	}
+}
+
+// scan judges the whole events at the start of data. The first w bytes of data
+// may then be handed out, those from r on are not judged; bad says that an event
+// that does not parse begins there.
+func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
+	for r < len(data) {
+		n, m, whole := b.step(data[r:])
+		if n == 0 {
+			break
+		}
+		if whole {
+			if m&wire.MarkMalformed != 0 {
+				return w, r, true
+			}
+			if b.strips(m, false) {
+				r += n
+				continue
+			}
+			b.note(m)
+		}
+		if w != r {
+			copy(data[w:], data[r:r+n])
+		}
+		w, r = w+n, r+n
+	}
+	return w, r, false
+}
+
+// conclude ends a stream whose body ended with err.
+func (b *guardBody) conclude(err error) {
+	_, closing := b.takeRest()
+	b.finish(err, closing)
+}
+
+// takeRest judges what is pending at the end of the body: what counts as whole
+// is handed out as it came, the rest is dropped. closing is what must come
+// before an event that is added.
+func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
+	if b.large {
+		closing = b.st.CloseLarge()
+	}
+	m, whole := b.st.Rest(b.tail())
+	b.large = false
+	if b.c == nil {
+		b.note(m)
+		return m, closing
+	}
+	if !whole || m&wire.MarkMalformed != 0 {
+		b.c.b = b.c.b[:b.c.judged]
+		return 0, closing
+	}
+	if last := b.c.b[len(b.c.b)-1]; closing == nil {
+		closing = b.st.CloseLarge()
+		if last == '\n' || last == '\r' {
+			closing = closing[len(closing)/2:] // its line has ended
+		}
+	}
+	b.c.judged = len(b.c.b)
+	b.note(m)
+	return m, closing
+}
+
+// finish decides what the stream was, after the upstream's body ended with err
+// or was given up for it, and what Read returns when all is handed out.
+func (b *guardBody) finish(err error, closing []byte) {
+	_ = b.src.close()
+	b.srcErr = err
+	fate := b.fate(err)
+	if b.err = fate; fate == nil {
+		b.err = io.EOF
+	}
+	var inc *IncompleteError
+	if errors.As(fate, &inc) && b.add(inc, closing) && b.g.Policy.IncompleteRead == IncompleteReadEOF {
+		b.err = io.EOF
+	}
+	b.first.release()
+	b.mu.Lock()
+	b.sum()
+	b.over = true
+	b.end.Complete = fate == nil && b.end.Failure == nil
+	b.end.Err = fate
+	b.end.Closed = errors.Is(fate, context.Canceled) && !isTimeout(fate)
+	b.mu.Unlock()
+}
+
+// add appends the event that tells of e, if the format has one.
+func (b *guardBody) add(e *IncompleteError, closing []byte) bool {
+	status, message := http.StatusBadGateway, "the upstream ended the stream before its end"
+	switch e.Reason {
+	case ReasonIdleTimeout, ReasonEventTimeout:
+		status, message = http.StatusGatewayTimeout, "the upstream fell silent in the middle of the stream"
+	case ReasonMalformed:
+		message = "the upstream sent a stream event that does not parse"
+	case ReasonTransport:
+		message = "the connection to the upstream broke in the middle of the stream"
+	}
+	event := b.st.Abort(status, "stream_incomplete", message)
+	if event == nil {
+		return false
+	}
+	c := b.chunk()
+	c.b = append(append(c.b, closing...), event...)
+	c.judged = len(c.b)
+	return true
+}
+
+// Close closes the upstream's body. It may be called at any time, also while a
+// Read waits, which then returns.
+func (b *guardBody) Close() (err error) {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	end, tell := b.end, !b.told
+	b.told = true
+	if !b.reading {
+		b.drop()
+	}
+	b.mu.Unlock()
+
+	done := false
+	defer func() {
+		b.first.release()
+		if !tell {
+			return
+		}
+		if !end.decided() {
+			if end.Closed = done; !done {
+				end.Err = errPanicked
+			}
+		}
+		b.tell(end)
+	}()
+	err = b.src.close()
+	done = true
+	return err
+}

@@ -1,0 +1,104 @@
+package streamguard
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// Unmasker judges a 2xx for what it is. The answer to an inference call is read
+// whole, up to 8 MiB, before it is handed out; one that is a failure in truth
+// (an error envelope, a page, nothing at all, a member of the wrong type)
+// becomes a response with the status it stands for, which [Unmasked] tells from
+// a native one. A good answer goes out byte for byte as it came. A larger one
+// passes through uninspected.
+//
+// A stream is judged by its first data event, or left to the Guard above with
+// KeepStreams. A response is a stream by what its body is, not by its label.
+//
+// An Unmasker may be used by any number of goroutines.
+type Unmasker struct {
+	Base     http.RoundTripper // nil is http.DefaultTransport
+	Provider string            // named in error texts
+
+	// Inspect tells what a request is. nil looks at it and reads model and
+	// stream from its body through GetBody, if it has one.
+	Inspect func(*http.Request) wire.Request
+	// KeepStreams leaves answers to streaming calls to a Guard above.
+	KeepStreams bool
+	// OnVerdict is told of each answer that was judged, before it is returned;
+	// nil is none. The response's body must not be read by it.
+	OnVerdict func(*http.Request, *http.Response, Report)
+	Logger    *slog.Logger // told of a hook that panicked; nil is silent
+}
+
+// RoundTrip returns the base's answer, or what it stands for.
+func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
+	w, out, err := look(t.Inspect, req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := base(t.Base).RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	ownRequest(resp, out, req)
+	if !judgeable(w.Format, req, resp) || settled(resp.Body) || w.Stream && t.KeepStreams {
+		return resp, nil
+	}
+	j := &judge{provider: t.Provider, format: w.Format, onVerdict: t.OnVerdict, logger: t.Logger}
+	o := readOpening(resp)
+	if !isStream(w, resp, o) {
+		return j.whole(req, resp, o)
+	}
+	if t.KeepStreams {
+		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body}
+		return resp, nil
+	}
+	return t.start(req, resp, w, j, o)
+}
+
+// start judges a stream by its first data event and then lets go of it.
+func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request, j *judge, o opening) (*http.Response, error) {
+	b := newGuardBody(&Guard{Provider: t.Provider}, req, resp, w.Format)
+	b.load(o, contentType(resp))
+	f, err := b.hold()
+	if err != nil {
+		_ = b.src.close()
+		return nil, err
+	}
+	if f != nil {
+		_ = b.src.close()
+		return j.fail(req, resp, f, b.held(), true), nil
+	}
+	j.report(req, resp, Report{Format: w.Format, Status: resp.StatusCode, Stream: true})
+	resp.Body = &prefixBody{head: b.held(), err: b.srcErr, rc: resp.Body, judged: false}
+	return resp, nil
+}
+
+// CloseIdleConnections passes the call on to the base.
+func (t *Unmasker) CloseIdleConnections() { closeIdle(t.Base) }
+
+// ownRequest makes resp carry the call that came in, where a layer sent a copy.
+func ownRequest(resp *http.Response, sent, req *http.Request) {
+	if resp.Request == sent {
+		resp.Request = req
+	}
+}
+
+// isStream reports whether an answer is an event stream: by what its first
+// bytes are, and by label or call where these do not show it.
+func isStream(w wire.Request, resp *http.Response, o opening) bool {
+	switch wire.Sniff(o.head) {
+	case wire.ShapeEvents:
+		return true
+	case wire.ShapeJSON, wire.ShapeHTML:
+		return false
+	case wire.ShapeUnknown:
+		// Nothing but white space: an empty stream if one was due.
+		return w.Stream || mediaType(contentType(resp)) == "text/event-stream"
+	default:
+		return mediaType(contentType(resp)) == "text/event-stream"
+	}
+}

@@ -1,0 +1,253 @@
+package streamguard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+const (
+	// inspectLimit is the largest non-stream body that is judged.
+	inspectLimit = 8 << 20
+	// originalLimit is how much of a failed body a Report keeps.
+	originalLimit = 64 << 10
+	// readAhead is the first buffer of a body of unknown length; it never
+	// trusts a Content-Length beyond trustedLength.
+	readAhead     = 4 << 10
+	trustedLength = 256 << 10
+)
+
+// A Report says what a 2xx turned out to be.
+type Report struct {
+	Format   *wire.Format
+	Status   int           // the status the upstream sent
+	Failure  *wire.Failure // what it stands for; nil is a good answer
+	Original []byte        // the first 64 KiB of the upstream's body, if it failed
+	Empty    string        // "no_choices", "no_usage", "no_output" or ""
+	Stream   bool          // judged at the start of a stream
+}
+
+type reportKey struct{}
+
+// Unmasked returns the report on a response that stands for a failure which its
+// upstream had sent with a 2xx, and whether resp is one. It reads the context
+// of resp.Request.
+func Unmasked(resp *http.Response) (Report, bool) {
+	if resp == nil || resp.Request == nil {
+		return Report{}, false
+	}
+	r, ok := resp.Request.Context().Value(reportKey{}).(*Report)
+	if !ok {
+		return Report{}, false
+	}
+	return *r, true
+}
+
+// A judge turns masked failures into responses, for the unmasker and for the
+// guard.
+type judge struct {
+	provider  string
+	format    *wire.Format
+	onVerdict func(*http.Request, *http.Response, Report)
+	logger    *slog.Logger
+}
+
+// An opening is what was read of a body to tell its shape.
+type opening struct {
+	head []byte
+	err  error // what reading it ended with, io.EOF for the end of the body
+}
+
+// readOpening reads resp's body until its shape shows, 64 KiB at most.
+func readOpening(resp *http.Response) opening {
+	size := int64(readAhead)
+	if n := resp.ContentLength; n >= 0 {
+		size = min(n, trustedLength) + 1
+	}
+	o := opening{head: make([]byte, 0, size)}
+	for empty := 0; o.err == nil && len(o.head) <= originalLimit; {
+		if len(o.head) == cap(o.head) {
+			o.head = append(o.head, 0)[:len(o.head)]
+		}
+		var n int
+		n, o.err = resp.Body.Read(o.head[len(o.head):cap(o.head)])
+		o.head = o.head[:len(o.head)+n]
+		if n > 0 && wire.Sniff(o.head) != wire.ShapeUnknown {
+			break
+		}
+		if empty++; n > 0 {
+			empty = 0
+		}
+		if empty > maxEmptyReads && o.err == nil {
+			o.err = io.ErrNoProgress
+		}
+	}
+	return o
+}
+
+// whole reads the answer to its end and judges it. It returns resp with the
+// body as it came, or as a failure's response, or an error if the transport
+// failed before anything was known.
+func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.Response, error) {
+	if wire.Sniff(o.head) == wire.ShapeHTML {
+		// A page is a failure whatever follows; what is kept of it is bounded.
+		page, _, _ := readUpTo(resp.Body, o, originalLimit, resp.ContentLength)
+		_ = resp.Body.Close()
+		return j.page(req, resp, page)
+	}
+	if resp.ContentLength > inspectLimit {
+		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
+		return resp, nil
+	}
+	data, over, err := readUpTo(resp.Body, o, inspectLimit, resp.ContentLength)
+	if over {
+		resp.Body = &prefixBody{head: data, err: err, rc: resp.Body, judged: true}
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	if err != nil {
+		return j.cut(req, resp, data, err)
+	}
+	v := j.format.Judge(j.provider, contentType(resp), data)
+	if v.Failure != nil {
+		// A read that the caller cancelled can end like a short body.
+		if done := callerDone(req); done != nil {
+			return nil, done
+		}
+		return j.fail(req, resp, v.Failure, data, false), nil
+	}
+	resp.Body = newMemBody(data)
+	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty})
+	return resp, nil
+}
+
+// page answers for an HTML page.
+func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http.Response, error) {
+	if done := callerDone(req); done != nil {
+		return nil, done
+	}
+	f := j.format.Judge(j.provider, "text/html", page).Failure
+	if f == nil {
+		f = j.failure(http.StatusBadGateway, "html", "provider returned an HTML page")
+	}
+	return j.fail(req, resp, f, page, false), nil
+}
+
+// cut answers for a body whose reading failed. One that stops short of what its
+// own framing promised is a bad answer; anything else is the transport's error.
+func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err error) (*http.Response, error) {
+	if done := callerDone(req); done != nil {
+		return nil, done
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	// What arrived may be whole JSON; the promised rest of it is missing anyway.
+	v := j.format.Judge(j.provider, contentType(resp), data)
+	f := v.Failure
+	if f == nil || f.Reason == "empty_response" {
+		f = j.failure(http.StatusBadGateway, "malformed", "failed to unmarshal response: "+
+			providerPrefix(j.provider)+"body is cut short")
+	}
+	return j.fail(req, resp, f, data, false), nil
+}
+
+// failure makes up a failure that no body spells out.
+func (j *judge) failure(status int, reason, message string) *wire.Failure {
+	return &wire.Failure{
+		Status: status, Type: errorType(status), Message: message, Reason: reason,
+		Body: j.format.ErrorBody(status, errorType(status), reason, message),
+	}
+}
+
+func errorType(status int) string {
+	if status == http.StatusGatewayTimeout {
+		return "timeout_error"
+	}
+	return "server_error"
+}
+
+// fail turns resp, in place, into the response that f stands for. The headers
+// stay, but for those that describe the body that is gone.
+func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, original []byte, stream bool) *http.Response {
+	r := Report{Format: j.format, Status: resp.StatusCode, Failure: f, Stream: stream,
+		Original: bytes.Clone(original[:min(len(original), originalLimit)])}
+	if f.Reason == "no_choices" {
+		r.Empty = f.Reason
+	}
+	body := f.Body
+	if len(body) == 0 {
+		body = j.format.ErrorBody(f.Status, f.Type, f.Code, f.Message)
+	}
+	// A base may share one header map among its responses.
+	h := resp.Header.Clone()
+	if h == nil {
+		h = make(http.Header)
+	}
+	for _, k := range [...]string{"Content-Encoding", "Transfer-Encoding", "Trailer"} {
+		h.Del(k)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	resp.Header = h
+	resp.StatusCode = f.Status
+	resp.Status = strings.TrimSpace(strconv.Itoa(f.Status) + " " + http.StatusText(f.Status))
+	resp.ContentLength = int64(len(body))
+	resp.TransferEncoding, resp.Trailer, resp.Uncompressed = nil, nil, false
+	resp.Body = newMemBody(body)
+	carrier := resp.Request
+	if carrier == nil {
+		carrier = req
+	}
+	resp.Request = carrier.WithContext(context.WithValue(carrier.Context(), reportKey{}, &r))
+	j.report(req, resp, r)
+	return resp
+}
+
+func (j *judge) report(req *http.Request, resp *http.Response, r Report) {
+	if j.onVerdict != nil {
+		guardHook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
+	}
+}
+
+// readUpTo reads on from o until more than limit bytes are there (over is true,
+// err what they ended with, if they did), r ends (err is nil) or fails. length
+// is what the header promised, -1 if nothing.
+func readUpTo(r io.Reader, o opening, limit int, length int64) (data []byte, over bool, err error) {
+	data, err = o.head, o.err
+	if want := min(length, trustedLength) + 1; err == nil && want > int64(cap(data)) {
+		// One byte more than promised: room for the Read that sees the end.
+		data = append(make([]byte, 0, want), data...)
+	}
+	for empty := 0; err == nil && len(data) <= limit; {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		var n int
+		n, err = r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if empty++; n > 0 {
+			empty = 0
+		}
+		if empty > maxEmptyReads && err == nil {
+			err = io.ErrNoProgress
+		}
+	}
+	if len(data) > limit {
+		return data, true, err
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return data, false, err
+}
+
+// maxEmptyReads is how often in a row a Read may return nothing, as in bufio.
+const maxEmptyReads = 100
