@@ -52,14 +52,23 @@ const (
 // [Permit.Settle]. Only a success turns into a failure by being slow: a
 // cancelled call or a bad request stays neutral, however long it took.
 type Permit struct {
+	_       noCopy
 	breaker *Breaker // nil: inert
 	entry   *entry   // nil: not of a map, or its own breaker
 	word    uint64   // the period of the admission, as in Breaker.word
 	start   time.Duration
 	probe   uint32 // 0: no probe
-	flags   atomic.Uint32
-	mark    atomic.Int64 // time to the answer plus 1, 0: not answered
+	// Written by sync/atomic once admitted, plainly before: an atomic store
+	// costs as much as all else that admitting does.
+	flags uint32
+	mark  int64 // time to the answer plus 1, 0: not answered
 }
+
+// noCopy makes go vet complain about copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // clear makes p inert; an unsettled admission must not be left behind, it
 // would keep its breaker in use for good.
@@ -67,10 +76,10 @@ func (p *Permit) clear() {
 	if p.breaker == nil {
 		return
 	}
-	p.Settle(Neutral)
-	p.breaker, p.entry, p.probe = nil, nil, 0
-	p.flags.Store(0)
-	p.mark.Store(0)
+	if !p.Settled() {
+		p.Settle(Neutral)
+	}
+	*p = Permit{}
 }
 
 // Probe reports whether the call is a half-open breaker's probe, which makes
@@ -80,7 +89,7 @@ func (p *Permit) Probe() bool { return p.probe != 0 }
 // Settled reports whether the verdict has been given; an inert permit has
 // nothing to settle and reports true.
 func (p *Permit) Settled() bool {
-	return p.breaker == nil || p.flags.Load()&flagSettled != 0
+	return p.breaker == nil || atomic.LoadUint32(&p.flags)&flagSettled != 0
 }
 
 // Answered marks that the whole judged answer is there, so that the time a
@@ -88,7 +97,7 @@ func (p *Permit) Settled() bool {
 // for calls that are settled later; on a stream FirstEvent overrides it.
 func (p *Permit) Answered() {
 	if b := p.breaker; b != nil && b.core.slow > 0 {
-		p.mark.CompareAndSwap(0, int64(b.core.now()-p.start)+1)
+		atomic.CompareAndSwapInt64(&p.mark, 0, int64(b.core.now()-p.start)+1)
 	}
 }
 
@@ -99,11 +108,11 @@ func (p *Permit) Answered() {
 // once the call is settled.
 func (p *Permit) FirstEvent() {
 	b := p.breaker
-	if b == nil || p.flags.Load() != 0 {
+	if b == nil || atomic.LoadUint32(&p.flags) != 0 {
 		return
 	}
 	slow := b.core.slow > 0 && b.core.now()-p.start > b.core.slow
-	if p.flags.Or(flagFirst)&flagFirst != 0 {
+	if atomic.OrUint32(&p.flags, flagFirst)&flagFirst != 0 {
 		return
 	}
 	switch {
@@ -121,7 +130,7 @@ func (p *Permit) Settle(v Verdict) {
 	if b == nil || v < Neutral || v >= Pending {
 		return
 	}
-	flags := p.flags.Or(flagSettled)
+	flags := atomic.OrUint32(&p.flags, flagSettled)
 	if flags&flagSettled != 0 {
 		return
 	}
@@ -142,7 +151,7 @@ func (p *Permit) Settle(v Verdict) {
 
 // late reports whether the answer took longer than the threshold.
 func (p *Permit) late() bool {
-	took := time.Duration(p.mark.Load() - 1)
+	took := time.Duration(atomic.LoadInt64(&p.mark) - 1)
 	if took < 0 {
 		took = p.breaker.core.now() - p.start
 	}
