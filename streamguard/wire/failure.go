@@ -51,8 +51,11 @@ type Verdict struct {
 
 // Judge looks at the whole body of a 2xx answer with the given Content-Type.
 // White space and a byte order mark before the value do not count. It does not
-// allocate for a good answer.
+// allocate for a good answer. A body of [Unknown] is not judged.
 func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
+	if !f.Inference() {
+		return Verdict{}
+	}
 	b := trimStart(body)
 	if len(b) == 0 || string(bytes.TrimRight(b, " \t\r\n")) == "null" {
 		return f.broken(ReasonEmpty, "provider returned empty response")

@@ -43,8 +43,9 @@ type fields struct {
 	edges []edge
 	sink  fieldSink
 
-	tok   []byte // key or value as far as read, decoded
-	depth int    // how many brackets are open
+	tok   []byte   // key or value as far as read, decoded
+	buf   [64]byte // where tok begins
+	depth int      // how many brackets are open
 	stack [trackDepth + 1]struct {
 		node   node
 		array  bool
@@ -126,6 +127,9 @@ func (f *fields) structure(c byte) {
 
 // begin starts a string or scalar.
 func (f *fields) begin() {
+	if f.tok == nil {
+		f.tok = f.buf[:0]
+	}
 	f.tok = f.tok[:0]
 	f.started = true
 	if f.depth <= trackDepth {

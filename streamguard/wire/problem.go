@@ -108,6 +108,7 @@ type problem struct {
 	topCode  word
 	topType  string
 	topState word
+	object   string
 	base     word // base_resp.status_code
 	number   word // error_code
 	header   word
@@ -118,9 +119,12 @@ type problem struct {
 	topError bool // the top-level one
 	flat     bool // {"object":"error"} or {"type":"error"}
 	refused  bool // "success": false
-	free     bool // detail, errors
-	daily    bool // a quota of a day is used up
-	wait     time.Duration
+	// succeeded and bare tell a body that is a message and nothing else.
+	succeeded bool // "success": true
+	bare      bool // a top-level message
+	free      bool // detail, errors
+	daily     bool // a quota of a day is used up
+	wait      time.Duration
 
 	// Marks of a large event.
 	eventType    string
@@ -175,11 +179,9 @@ func (p *problem) field(n node, kind byte, v []byte) {
 	case nErrorCode, nResponseErrorCode, nTencentCode:
 		firstWord(&p.nested, kind, v)
 	case nErrorStatus:
-		if !text {
-			p.extraWord(kind, v)
-			break
+		if text || isNumber(v) {
+			first(&p.status, v)
 		}
-		first(&p.status, v)
 	case nCode:
 		firstWord(&p.topCode, kind, v)
 	case nStatus:
@@ -196,14 +198,13 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		p.retryAfter(string(v))
 	case nSuccess:
 		p.refused = string(v) == "false"
+		p.succeeded = string(v) == "true"
 	case nSequence:
 		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			p.sequence = i
 		}
 	case nChoiceIndex:
 		p.choice.index = string(v)
-	case nErrorKind, nErrorMetaKind, nErrorMetaCode:
-		p.extraWord(kind, v)
 	default:
 		if text {
 			p.textField(n, v)
@@ -220,7 +221,10 @@ func (p *problem) textField(n node, v []byte) {
 	case nFree:
 		p.free = true
 		first(&p.message, v)
-	case nErrorMessage, nMessage, nBaseMessage, nTencentMessage, nHeaderMessage, nResponseErrorMessage:
+	case nMessage:
+		p.bare = p.bare || len(v) > 0
+		first(&p.message, v)
+	case nErrorMessage, nBaseMessage, nTencentMessage, nHeaderMessage, nResponseErrorMessage:
 		first(&p.message, v)
 	case nErrorType, nResponseErrorType:
 		first(&p.kind, v)
@@ -229,7 +233,12 @@ func (p *problem) textField(n node, v []byte) {
 		p.eventType = string(v)
 		p.flat = p.flat || string(v) == "error"
 	case nObject:
+		p.object = string(v)
 		p.flat = p.flat || string(v) == "error"
+	case nErrorKind, nErrorMetaKind, nErrorMetaCode:
+		if len(p.extra) < 4 {
+			p.extra = append(p.extra, string(v))
+		}
 	case nQuotaID:
 		p.daily = p.daily || strings.Contains(string(v), "PerDay")
 	case nResponseStatus:
@@ -260,12 +269,6 @@ func (p *problem) composite(n node, filled bool) {
 	}
 }
 
-func (p *problem) extraWord(kind byte, v []byte) {
-	if len(p.extra) < 4 && (kind == kindString || isNumber(v)) {
-		p.extra = append(p.extra, string(v))
-	}
-}
-
 func (p *problem) retryAfter(s string) {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 && p.wait == 0 {
 		p.wait = d
@@ -277,7 +280,14 @@ func (p *problem) retryAfter(s string) {
 func (p *problem) envelope() bool {
 	return p.hasError || p.flat || p.refused || p.free ||
 		business(p.base) || business(p.number) || business(p.header) || p.topCodeFails() ||
-		p.message != "" && p.topType == "" // nothing but a message
+		p.bareMessage()
+}
+
+// bareMessage reports whether the document is a message and nothing that says
+// what kind of answer it is.
+func (p *problem) bareMessage() bool {
+	return p.bare && !p.succeeded && !p.topCode.set() && !p.base.set() && !p.number.set() &&
+		!p.header.set() && p.topType == "" && p.object == ""
 }
 
 // business reports whether a vendor's own code says that something failed.
@@ -311,17 +321,15 @@ func (p *problem) code() string {
 	if p.status != "" {
 		return p.status
 	}
-	for _, w := range p.extra {
-		if !isNumber([]byte(w)) {
-			return w
-		}
+	if len(p.extra) > 0 {
+		return p.extra[0]
 	}
 	return ""
 }
 
 // typ returns the error's type, "" if none was named.
 func (p *problem) typ() string {
-	if p.kind != "" || p.topType == "error" {
+	if p.kind != "" || p.topType == "error" || strings.HasPrefix(p.topType, "response.") {
 		return p.kind
 	}
 	return p.topType

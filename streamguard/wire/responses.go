@@ -45,13 +45,12 @@ type responsesNote struct {
 
 func responsesEvent(s *Stream, name, data []byte) Mark {
 	n := responsesNote{typ: name, seq: -1}
-	typed := false
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
 			if t := text(p.raw()); t != nil {
-				n.typ, typed = t, true
+				n.typ = t
 			}
 		case "sequence_number":
 			n.seq = number(p.raw())
@@ -67,12 +66,7 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	s.seq = max(s.seq, n.seq)
-	return s.responses(&n, func() *problem {
-		if q := inspect(data); n.failed || typed || q.envelope() {
-			return q
-		}
-		return nil
-	})
+	return s.responses(&n, func() *problem { return inspect(data) })
 }
 
 func (n *responsesNote) response(p *parser) {
@@ -105,7 +99,7 @@ func number(raw []byte) int64 {
 }
 
 // responses gives the marks of an event. problem is called where there may be
-// an error and returns nil if there is none.
+// an error.
 func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 	typ := n.typ
 	switch string(typ) {
@@ -115,14 +109,11 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 		if string(n.status) == "failed" {
 			return s.fail(problem())
 		}
-		if s.failure != nil {
-			return MarkFinal
-		}
 		return MarkData | MarkEnd | MarkFinal
 	case "ping", "keepalive", "response.heartbeat":
 		return 0
 	case "":
-		if q := problem(); q != nil {
+		if q := problem(); n.failed || q.envelope() {
 			return s.fail(q)
 		}
 		return MarkData
@@ -144,12 +135,7 @@ func responsesLarge(s *Stream, name []byte, p *problem) Mark {
 	// response.error is an error only in an event that says so by its type.
 	n.failed = p.topError
 	s.seq = max(s.seq, n.seq)
-	return s.responses(&n, func() *problem {
-		if n.failed || len(n.typ) > 0 || p.envelope() {
-			return p
-		}
-		return nil
-	})
+	return s.responses(&n, func() *problem { return p })
 }
 
 func responsesJudge(f *Format, provider string, b []byte) Verdict {

@@ -185,10 +185,10 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 	}
 	e := f.split(s, ev)
 	switch {
+	case len(e.failure) > 0 && !s.f.endless:
+		return s.failureField(e.failure)
 	case len(bytes.Trim(e.data, " \t\r\n")) > 0:
 		return s.judge(e.name, e.data, ev, e.at)
-	case len(e.failure) > 0:
-		return s.failureField(e.failure)
 	}
 	return MarkComment
 }
@@ -196,7 +196,7 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 // failureField judges llama.cpp's error field, whose value is the error object
 // itself (ggml-org/llama.cpp#16104).
 func (s *Stream) failureField(b []byte) Mark {
-	if s.final || s.f.endless {
+	if s.final {
 		return 0
 	}
 	p := inspect(b)
@@ -208,6 +208,9 @@ func (s *Stream) failureField(b []byte) Mark {
 
 func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	e := f.split(s, b)
+	if len(e.failure) > 0 && !s.f.endless && valid(e.failure) {
+		return s.failureField(e.failure), true
+	}
 	data := bytes.Trim(e.data, " \t\r\n")
 	if len(data) == 0 || string(data) != "[DONE]" && !valid(data) {
 		return 0, false

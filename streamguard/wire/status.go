@@ -15,21 +15,24 @@ func (p *problem) httpStatus() int {
 		return tableStatus(minimaxStatus, p.base.text)
 	}
 	if business(p.number) {
-		return tableStatus(vendorStatus, p.number.text)
+		return tableStatus(baiduStatus, p.number.text)
 	}
-	if business(p.header) {
-		return tableStatus(vendorStatus, p.header.text)
+	if business(p.header) { // Xunfei
+		return http.StatusBadGateway
 	}
-	numbers := [...]string{p.nested.text, p.extraNumber(), p.status, p.topState.text, p.topCode.text}
+	numbers := [...]string{p.nested.text, p.status, p.topState.text, p.topCode.text}
 	for _, s := range numbers {
 		if n, err := strconv.Atoi(s); err == nil && n >= 400 && n <= 599 {
 			return n
 		}
 	}
 	for _, s := range [...]string{p.nested.text, p.topCode.text} {
-		if n, ok := vendorStatus[s]; ok {
+		if n, ok := zhipuStatus[s]; ok {
 			return n
 		}
+	}
+	if n, ok := baiduStatus[p.topCode.text]; ok {
+		return n
 	}
 	words := append([]string{p.nested.text, p.kind, p.status, p.topCode.text, p.topType, p.topState.text}, p.extra...)
 	for _, s := range words {
@@ -38,16 +41,6 @@ func (p *problem) httpStatus() int {
 		}
 	}
 	return http.StatusBadGateway
-}
-
-// extraNumber is a numeric error.status.
-func (p *problem) extraNumber() string {
-	for _, s := range p.extra {
-		if isNumber([]byte(s)) {
-			return s
-		}
-	}
-	return ""
 }
 
 func tableStatus(t map[string]int, code string) int {
@@ -67,12 +60,17 @@ var minimaxStatus = map[string]int{
 	"2013": http.StatusBadRequest,
 }
 
-// vendorStatus holds the codes of Zhipu (13xx, 11xx) and Baidu.
-var vendorStatus = map[string]int{
-	"1302":   http.StatusTooManyRequests,
-	"1305":   http.StatusServiceUnavailable,
-	"1308":   http.StatusTooManyRequests,
-	"1113":   http.StatusTooManyRequests,
+// zhipuStatus holds Zhipu's codes: concurrency, overload, a plan's limit, no
+// balance.
+var zhipuStatus = map[string]int{
+	"1302": http.StatusTooManyRequests,
+	"1305": http.StatusServiceUnavailable,
+	"1308": http.StatusTooManyRequests,
+	"1113": http.StatusTooManyRequests,
+}
+
+// baiduStatus holds Baidu's codes for rate limits.
+var baiduStatus = map[string]int{
 	"18":     http.StatusTooManyRequests,
 	"336501": http.StatusTooManyRequests,
 	"336502": http.StatusTooManyRequests,

@@ -15,7 +15,7 @@ const (
 	MarkData Mark = 1 << iota
 	// MarkContent is an event with a piece of the answer, however small.
 	MarkContent
-	// MarkEnd says that this event made the stream logically complete.
+	// MarkEnd is an event that ends the stream logically: it is complete now.
 	MarkEnd
 	// MarkFinal says that the sender is done and nothing more is due. It says
 	// nothing of success: [Stream.Complete] does.
@@ -200,9 +200,6 @@ func (s *Stream) judge(name, data, ev []byte, at int) Mark {
 		m = s.list(b)
 	case s.f.event == nil:
 		m = MarkData
-		if !valid(b) {
-			m = MarkMalformed
-		}
 	default:
 		m = s.f.event(s, name, data)
 	}
@@ -252,10 +249,13 @@ func (s *Stream) plain(name, b []byte) Mark {
 
 // list judges an array: Google's way to wrap an error, or data.
 func (s *Stream) list(b []byte) Mark {
+	if s.f.endless {
+		return MarkData
+	}
 	if !valid(b) {
 		return MarkMalformed
 	}
-	if !s.f.endless && oneObject(b) {
+	if oneObject(b) {
 		if p := inspect(b); p.hasError {
 			return s.fail(p)
 		}
