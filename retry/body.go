@@ -53,8 +53,9 @@ func await(req *http.Request, r releaser, limit time.Duration) error {
 type copies struct {
 	req *http.Request
 
-	mu  sync.Mutex // held while a copy is made
-	cur *tracked   // the last copy, if it is tracked
+	mu    sync.Mutex // held while a copy is made
+	cur   *tracked   // the last copy; nil where that was empty
+	first tracked    // of many calls the only one
 }
 
 // next waits for the previous copy's release and returns a new one. It is the

@@ -116,9 +116,9 @@ func (c *call) copy(trace bool) (body io.ReadCloser, known bool, err error) {
 		if body == nil || body == http.NoBody || inMemory(body) && (c.t.memory || !trace) {
 			return body, true, nil
 		}
-		first := &tracked{rc: body}
-		c.copies = &copies{req: c.req, cur: first}
-		return first, false, nil
+		c.copies = &copies{req: c.req, first: tracked{rc: body}}
+		c.copies.cur = &c.copies.first
+		return c.copies.cur, false, nil
 	}
 	body, err = c.copies.next()
 	return body, false, err

@@ -94,18 +94,19 @@ func allDigits(s string) bool {
 	return true
 }
 
-// dateLayouts are the forms of a date that servers send. The first three are
-// RFC 9110 §5.6.7, with or without a leading zero of the day; [http.ParseTime]
-// knows them too, but refuses a numeric zone and RFC 3339.
+// dateLayouts are the forms of a date that servers send: the three of RFC 9110
+// §5.6.7, with or without a leading zero of the day, which [http.ParseTime]
+// knows too, and those that it refuses, with a numeric zone or of RFC 3339.
+// Numeric zones come first, since MST would take one for a name.
 var dateLayouts = [...]struct {
 	layout string
 	short  bool // the year has two digits
 }{
+	{"Mon, _2 Jan 2006 15:04:05 -0700", false},
+	{"Mon, _2 Jan 2006 15:04:05 -07:00", false},
 	{"Mon, _2 Jan 2006 15:04:05 MST", false},
 	{"Monday, _2-Jan-06 15:04:05 MST", true},
 	{time.ANSIC, false},
-	{"Mon, _2 Jan 2006 15:04:05 -0700", false},
-	{"Mon, _2 Jan 2006 15:04:05 -07:00", false},
 	{"Mon, _2-Jan-2006 15:04:05 MST", false},
 	{"Mon, _2-Jan-06 15:04:05 MST", true},
 	{time.RFC3339, false},
