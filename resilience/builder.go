@@ -1,0 +1,123 @@
+// Package resilience stacks the layers of surefoot over an
+// [http.RoundTripper]: a [Builder] turns a [Policy] into a [Transport], which
+// fits any http.Client or SDK. Most callers should use
+//
+//	t, err := resilience.Builder{}.Build("openai-eu", resilience.DefaultPolicy())
+//	client := t.Client()
+//
+// The package manual of the module root says what each layer does.
+package resilience
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard"
+)
+
+// defaultHeaderTimeout bounds the wait for response headers over the default
+// base transport, as the official SDKs' own clients do.
+const defaultHeaderTimeout = 600 * time.Second
+
+// Builder stacks the layers. The zero Builder works; one Builder may build
+// any number of stacks.
+type Builder struct {
+	// Base sends the attempts. Nil is a clone of http.DefaultTransport with a
+	// ResponseHeaderTimeout of 600 s.
+	Base http.RoundTripper
+	// MeterProvider receives the metrics. Nil: none.
+	MeterProvider metric.MeterProvider
+	// Logger receives what package documentation lists. Nil: silent.
+	Logger *slog.Logger
+	// ProviderType is the provider's kind ("openai", "anthropic", "gemini", …)
+	// for the attribute gen_ai.provider.name. "": the format's usual vendor.
+	ProviderType string
+	// Passthrough leaves the bytes of every call alone, as [WithPassthrough]
+	// does for one.
+	Passthrough bool
+	// OmitShouldRetry leaves the header x-should-retry off the answers that
+	// come after a retry, so that an SDK above may retry them once more.
+	OmitShouldRetry bool
+	// OnCall is called once a call, when its body has ended or its error was
+	// returned. It must not block; a panic in it is recovered and logged.
+	OnCall func(context.Context, Call)
+	// OnStateChange is called in order, outside any lock. key is "" for the
+	// provider's own breaker, a model's name otherwise.
+	OnStateChange func(provider, key string, from, to breaker.State)
+}
+
+// Build validates p and returns the stack of one provider, which is named in
+// its errors, logs and metrics.
+func (b Builder) Build(provider string, p Policy) (*Transport, error) {
+	if provider == "" {
+		return nil, errors.New("resilience: a provider needs a name")
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("resilience: policy of provider %s: %w", provider, err)
+	}
+	t := &Transport{
+		provider:    provider,
+		policy:      p,
+		passthrough: b.Passthrough,
+		onCall:      b.OnCall,
+		log:         logger{l: b.Logger, provider: provider},
+		now:         time.Now,
+	}
+	base := b.Base
+	if base == nil {
+		base = defaultBase()
+	}
+	t.stack(base, b)
+	var err error
+	if t.metrics, err = newMetrics(b.MeterProvider, provider, b.ProviderType, t.breaker); err != nil {
+		return nil, fmt.Errorf("resilience: metrics of provider %s: %w", provider, err)
+	}
+	return t, nil
+}
+
+// stack puts one layer above the other; the order is the contract's.
+func (t *Transport) stack(base http.RoundTripper, b Builder) {
+	_, traced := base.(*http.Transport)
+	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
+	if t.policy.Retry.AttemptTimeout > 0 {
+		idle.OnResponse = retry.HeadersArrived
+	}
+	unmask := &streamguard.Unmasker{
+		Base: idle, Provider: t.provider, KeepStreams: true,
+		Inspect: inspect, OnVerdict: t.onVerdict, Logger: b.Logger,
+	}
+	guard := &streamguard.Guard{
+		Base: unmask, Provider: t.provider, Policy: t.policy.Stream,
+		Inspect: inspect, Lenient: lenient, OnFirst: t.onFirst, OnEnd: t.onEnd,
+		OnVerdict: t.onVerdict, Logger: b.Logger,
+	}
+	attempts := &retry.Transport{
+		Base: guard, Policy: t.policy.Retry, Traced: traced,
+		KeepShouldRetry: b.OmitShouldRetry,
+		Replayable:      t.replay, Judge: t.advise, Deadline: deadline,
+		OnAttempt: t.onAttempt, OnRetry: t.onRetry,
+	}
+	t.breaker = &breaker.Transport{
+		Base: attempts, Policy: t.policy.CircuitBreaker, Provider: t.provider,
+		Key: t.key, Judge: t.judge, Permit: permit,
+		OnStateChange: t.stateHook(b.OnStateChange), Logger: b.Logger,
+	}
+}
+
+func defaultBase() http.RoundTripper {
+	d, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // somebody replaced it: respect that
+		return http.DefaultTransport
+	}
+	d = d.Clone()
+	d.ResponseHeaderTimeout = defaultHeaderTimeout
+	return d
+}

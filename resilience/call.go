@@ -1,0 +1,40 @@
+package resilience
+
+import (
+	"time"
+
+	"github.com/surefoot-go/surefoot/retry"
+)
+
+// Outcomes of [Call.Outcome].
+const (
+	OutcomeSuccess        = "success"         // a whole answer
+	OutcomeError          = "error"           // the upstream answered with a failure, openly or in a 2xx
+	OutcomeTransportError = "transport_error" // no answer: refused, reset, DNS, TLS
+	OutcomeTimeout        = "timeout"         // no answer: a deadline or one of our own timers
+	OutcomeRejected       = "rejected"        // the breaker let nothing through
+	OutcomeCanceled       = "canceled"        // the caller cancelled, or closed the body early
+	OutcomeStreamError    = "stream_error"    // a stream that broke off, stalled or reported an error
+)
+
+// Call is what is known of one logical request through the stack, all its
+// retries included. It is a plain copy: reading it needs no lock.
+type Call struct {
+	Provider string // configured name
+	Model    string // "" when the request names none
+	Format   string // wire format in words, "unknown" for everything that is no inference call
+	Stream   bool   // the request asked for a stream or the answer is one
+	Attempts []retry.Attempt
+	Status   int    // what the caller saw, or [StatusOf] the error; 0 for a caller's cancellation
+	Unmasked bool   // Status was mapped from a 2xx
+	Original []byte // first 64 KiB of an unmasked body as the upstream sent it
+	Outcome  string // one of the Outcome constants; "" while the call is under way
+	Reason   string // error.type: a status ("503") or a word such as "stream_incomplete"; "" on success
+	Empty    string // "no_choices", "no_usage", "no_output", or ""
+	Err      error  // how the call or its body ended; nil on success
+	Events   int    // whole events that a stream delivered
+
+	Start      time.Time
+	FirstEvent time.Duration // from Start to a stream's first data event; 0: none
+	Duration   time.Duration // from Start to the body's end; 0 while under way
+}

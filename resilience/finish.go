@@ -1,0 +1,224 @@
+package resilience
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/streamguard"
+)
+
+// finish turns what the layers returned into what the caller gets.
+func (c *call) finish(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
+	if !c.liftTimer() && err == nil { // the limit passed while the answer came in
+		_ = resp.Body.Close()
+		c.permit.Settle(breaker.Failure)
+		err = errTimeout
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	resp.Request = r
+	c.mu.Lock()
+	c.rec.Status = resp.StatusCode
+	c.mu.Unlock()
+	c.watch(resp)
+	return resp, nil
+}
+
+// fail ends the call without an upstream's answer: with a typed error, or
+// with a response where the policy wants one.
+func (c *call) fail(err error) (*http.Response, error) {
+	var open *breaker.OpenError
+	if errors.As(err, &open) {
+		c.open = open
+		c.conclude(OutcomeRejected, http.StatusServiceUnavailable, rejectionReason(open), err)
+		c.t.onRejected(c, open)
+		if c.t.policy.ErrorsAsResponses == RenderNone {
+			c.complete()
+			return nil, open
+		}
+		return c.renderRejection(open), nil
+	}
+	e := &Error{Provider: c.t.provider, Err: err}
+	switch c.kindOf(err) {
+	case kindCanceled:
+		e.cause = context.Cause(c.caller)
+		c.conclude(OutcomeCanceled, 0, "canceled", e)
+	case kindTimeout:
+		e.Status = http.StatusGatewayTimeout
+		c.conclude(OutcomeTimeout, e.Status, "timeout", e)
+	default:
+		e.Status = http.StatusBadGateway
+		c.conclude(OutcomeTransportError, e.Status, "transport_error", e)
+	}
+	if e.Status != 0 && c.t.policy.ErrorsAsResponses == RenderAll {
+		return c.renderError(e), nil
+	}
+	c.complete()
+	return nil, e
+}
+
+func rejectionReason(open *breaker.OpenError) string {
+	if open.Full {
+		return "circuit_capacity"
+	}
+	return "circuit_open"
+}
+
+type kind int
+
+const (
+	kindTransport kind = iota
+	kindTimeout
+	kindCanceled
+)
+
+// kindOf decides by the clock, by our own flags and by the contexts, never by
+// an error's text: HTTP/1 returns the caller's cause, HTTP/2 does not, and
+// under http.Client.Timeout the error is often a bare "request canceled".
+func (c *call) kindOf(err error) kind {
+	var own *streamguard.TimeoutError
+	if d, ok := c.caller.Deadline(); ok && !c.t.now().Before(d) {
+		return kindTimeout
+	}
+	if c.timedOut.Load() || errors.As(err, &own) || timedOut(context.Cause(c.caller)) {
+		return kindTimeout
+	}
+	if c.callerGone() {
+		return kindCanceled
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.rec.Attempts); n > 0 && c.rec.Attempts[n-1].Timeout {
+		return kindTimeout
+	}
+	return kindTransport
+}
+
+// timedOut tells whether a cancellation's cause is a timer above us, such as
+// a chain's limit for one target.
+func timedOut(cause error) bool {
+	var ne net.Error
+	return errors.As(cause, &ne) && ne.Timeout()
+}
+
+// watch wraps the body, so that the call ends with it.
+func (c *call) watch(resp *http.Response) {
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil || resp.Body == http.NoBody:
+		c.bodyEnded(nil, false)
+	default:
+		resp.Body = &body{ReadCloser: resp.Body, c: c, stream: c.isStream(resp)}
+	}
+}
+
+// isStream tells whether a body that nobody judged is one of events.
+func (c *call) isStream(resp *http.Response) bool {
+	return c.wire.Stream || eventStream(resp.Header.Get("Content-Type"))
+}
+
+// bodyEnded settles the call when its body has: err is what Read ended with,
+// nil for its end; closed says that the caller closed it before.
+func (c *call) bodyEnded(err error, closed bool) {
+	c.mu.Lock()
+	end, status, judged := c.end, c.rec.Status, c.judged
+	c.mu.Unlock()
+	switch {
+	case end != nil:
+		c.streamEnded(*end)
+	case status >= 400:
+		c.permit.Settle(breaker.Neutral) // settled before, by its status
+		c.conclude(OutcomeError, status, strconv.Itoa(status), nil)
+	case err == nil && (!closed || judged):
+		c.permit.Settle(breaker.Success)
+		c.conclude(OutcomeSuccess, status, "", nil)
+	case closed:
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeCanceled, status, "closed", nil)
+	default:
+		c.brokenOff(err)
+	}
+	c.complete()
+}
+
+// brokenOff settles a body that nobody judged and whose Read failed.
+func (c *call) brokenOff(err error) {
+	switch c.kindOf(err) {
+	case kindCanceled:
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeCanceled, c.status(), "canceled", err)
+	case kindTimeout:
+		c.permit.Settle(breaker.Failure)
+		c.conclude(OutcomeStreamError, c.status(), "timeout", err)
+	default:
+		c.permit.Settle(breaker.Failure)
+		c.conclude(OutcomeStreamError, c.status(), "transport_error", err)
+	}
+}
+
+// streamEnded settles a guarded stream.
+func (c *call) streamEnded(end streamguard.End) {
+	switch {
+	case end.Failure != nil:
+		c.permit.Settle(c.t.breaker.JudgeStatus(end.Failure.Status, false))
+		c.conclude(OutcomeStreamError, c.status(), "in_band_error", end.Err)
+	case end.Err != nil && (errors.Is(end.Err, context.Canceled) || c.kindOf(end.Err) == kindCanceled):
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeCanceled, c.status(), "canceled", end.Err)
+	case end.Err != nil:
+		c.permit.Settle(breaker.Failure)
+		c.conclude(OutcomeStreamError, c.status(), streamReason(end.Err), end.Err)
+	case end.Complete:
+		c.permit.Settle(breaker.Success)
+		c.conclude(OutcomeSuccess, c.status(), "", nil)
+	default:
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeCanceled, c.status(), "closed", nil)
+	}
+}
+
+func (c *call) status() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rec.Status
+}
+
+// conclude writes the call's outcome, once.
+func (c *call) conclude(outcome string, status int, reason string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rec.Outcome != "" {
+		return
+	}
+	c.rec.Outcome, c.rec.Status, c.rec.Reason, c.rec.Err = outcome, status, reason, err
+}
+
+// complete tells the world that the call is over, once.
+func (c *call) complete() {
+	c.mu.Lock()
+	if c.done {
+		c.mu.Unlock()
+		return
+	}
+	c.done = true
+	c.rec.Duration = c.t.now().Sub(c.start)
+	c.mu.Unlock()
+	c.release()
+	c.t.ended(c)
+}
+
+// streamReason is the error.type of a stream that broke off.
+func streamReason(err error) string {
+	var inc *streamguard.IncompleteError
+	if !errors.As(err, &inc) {
+		return "stream_error"
+	}
+	if inc.Reason == streamguard.ReasonClosed {
+		return "stream_incomplete"
+	}
+	return inc.Reason
+}

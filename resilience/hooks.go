@@ -1,0 +1,193 @@
+package resilience
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// This file is what the layers ask and tell: the funcs that Builder.stack
+// hands them. Each finds its call in the request's context.
+
+// key is the breaker's key of a call.
+func (t *Transport) key(req *http.Request) string {
+	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
+		return ""
+	}
+	if c := callOf(req.Context()); c != nil {
+		return c.wire.Model
+	}
+	return ""
+}
+
+// judge is the breaker's verdict as far as RoundTrip knows it. A body that is
+// still to be watched settles the permit later.
+func (t *Transport) judge(req *http.Request, resp *http.Response, err error) breaker.Verdict {
+	c := callOf(req.Context())
+	if c == nil {
+		return breaker.Neutral
+	}
+	if err != nil {
+		if c.kindOf(err) == kindCanceled {
+			return breaker.Neutral
+		}
+		return breaker.Failure
+	}
+	if v := t.breaker.JudgeStatus(resp.StatusCode, c.permit.Probe()); v != breaker.Success || resp.StatusCode >= 400 {
+		return v
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.judged || resp.Body == nil || resp.Body == http.NoBody {
+		return breaker.Success
+	}
+	return breaker.Pending
+}
+
+// replay is how freely the call's attempts may be repeated.
+func (t *Transport) replay(req *http.Request) retry.Replay {
+	c := callOf(req.Context())
+	if c == nil || !c.replayable || c.permit.Probe() {
+		return retry.ReplayNever
+	}
+	safe := retry.Safe(req)
+	switch {
+	case !safe && !c.wire.Format.Inference():
+		return retry.ReplayNever
+	case !safe && t.policy.Retry.Replay == retry.ReplaySafeOnly:
+		return retry.ReplayUnsent
+	case c.wire.Stream && t.policy.Retry.Streams != retry.StreamsHeldBack:
+		return retry.ReplayUnsent
+	}
+	return retry.ReplayAlways
+}
+
+// advise reads what the body of a failed answer says about another attempt.
+func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) retry.Advice {
+	c := callOf(req.Context())
+	if c == nil {
+		return retry.Advice{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure == nil || c.failure.Status != resp.StatusCode {
+		f := wire.ParseFailure(resp.StatusCode, head)
+		c.failure = &f
+	}
+	return retry.Advice{
+		Stop: c.failure.Quota && resp.StatusCode == http.StatusTooManyRequests,
+		Wait: c.failure.RetryAfter,
+	}
+}
+
+func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rec.Attempts = append(c.rec.Attempts, a)
+}
+
+func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Duration) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.mu.Lock() // what was known of the dropped answer goes with it
+	c.failure, c.judged, c.end = nil, false, nil
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty = false, nil, ""
+	c.mu.Unlock()
+	t.log.retry(c, a, wait)
+	t.metrics.retry(c)
+}
+
+// onVerdict hears what the unmasker, or the guard while it held a stream
+// back, made of a 2xx.
+func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard.Report) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.judged = true
+	if r.Stream { // also an answer to a call that asked for none
+		c.wire.Stream, c.rec.Stream = true, true
+	}
+	c.rec.Empty = r.Empty
+	if r.Failure != nil {
+		c.failure = r.Failure
+		c.rec.Unmasked, c.rec.Original = true, r.Original
+	}
+	c.mu.Unlock()
+	if r.Empty != "" {
+		t.log.empty(c, r.Empty)
+		t.metrics.empty(c, r.Empty)
+	}
+}
+
+// onFirst hears of a stream's first data event.
+func (t *Transport) onFirst(req *http.Request) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.liftTimer()
+	c.mu.Lock()
+	c.rec.Stream = true
+	if c.rec.FirstEvent == 0 {
+		c.rec.FirstEvent = t.now().Sub(c.start)
+	}
+	c.mu.Unlock()
+	c.permit.FirstEvent()
+}
+
+// onEnd hears how a guarded stream ended. The call ends with its body.
+func (t *Transport) onEnd(req *http.Request, end streamguard.End) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.end = &end
+	c.rec.Stream = true
+	c.rec.Events = end.Events
+	c.mu.Unlock()
+}
+
+// stateHook tells the logger and the caller's hook of a breaker's change.
+func (t *Transport) stateHook(hook func(provider, key string, from, to breaker.State)) func(string, breaker.State, breaker.State) {
+	return func(key string, from, to breaker.State) {
+		t.log.state(key, from, to)
+		if hook != nil {
+			hook(t.provider, key, from, to)
+		}
+	}
+}
+
+func (t *Transport) onRejected(c *call, open *breaker.OpenError) {
+	t.log.rejected(c, open)
+	t.metrics.rejected(c, open)
+}
+
+// ended tells metrics, log and OnCall of a call that is over.
+func (t *Transport) ended(c *call) {
+	rec := c.snapshot()
+	t.metrics.ended(c, rec)
+	t.log.ended(c.caller, rec)
+	if t.onCall == nil {
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			t.log.panicked(c.caller, "OnCall")
+		}
+	}()
+	t.onCall(context.WithoutCancel(c.caller), rec)
+}

@@ -1,0 +1,60 @@
+package resilience
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard"
+)
+
+// Modes of [Policy.ErrorsAsResponses].
+const (
+	RenderRejections = "rejections" // an open breaker answers with a 503 response
+	RenderAll        = "all"        // transport failures and local timeouts are responses, too
+	RenderNone       = "none"       // rejections are errors as well
+)
+
+// Policy is everything that a stack may be told about one provider. The zero
+// Policy is a passive stack: no retries, no breaker, no time limits; answers
+// and streams are still judged.
+type Policy struct {
+	Retry          retry.Policy
+	CircuitBreaker breaker.Policy
+	Stream         streamguard.Policy
+	// Timeout bounds a whole call with all its retries, up to the response
+	// headers, on a stream up to its first data event. 0 leaves it to the
+	// caller's client or context.
+	Timeout time.Duration
+	// ErrorsAsResponses is [RenderRejections] (also ""), [RenderAll] or
+	// [RenderNone].
+	ErrorsAsResponses string
+}
+
+// DefaultPolicy returns the documented defaults of every layer.
+func DefaultPolicy() Policy {
+	return Policy{
+		Retry:             retry.DefaultPolicy(),
+		CircuitBreaker:    breaker.DefaultPolicy(),
+		Stream:            streamguard.DefaultPolicy(),
+		ErrorsAsResponses: RenderRejections,
+	}
+}
+
+// Validate reports every field that is out of range, by the name it has in a
+// configuration file. Build calls it: an invalid policy never reaches an
+// upstream.
+func (p Policy) Validate() error {
+	errs := []error{p.Retry.Validate(), p.CircuitBreaker.Validate(), p.Stream.Validate()}
+	if p.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout: %v is negative, want 0 (off) or more", p.Timeout))
+	}
+	switch p.ErrorsAsResponses {
+	case "", RenderRejections, RenderAll, RenderNone:
+	default:
+		errs = append(errs, fmt.Errorf("errors_as_responses: unknown mode %q, want rejections, all or none", p.ErrorsAsResponses))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,54 @@
+package resilience
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+)
+
+// renderRejection is a breaker's rejection as a response in the call's own
+// format: the official SDKs retry any error, and obey this.
+func (c *call) renderRejection(open *breaker.OpenError) *http.Response {
+	code := rejectionReason(open)
+	resp := c.render(http.StatusServiceUnavailable, "service_unavailable_error", code, open.Error())
+	resp.Header.Set("Retry-After", seconds(open.RetryAfter))
+	return resp
+}
+
+// renderError is a transport failure or a local timeout as a response. Its
+// message names the provider and no host.
+func (c *call) renderError(e *Error) *http.Response {
+	if e.Status == http.StatusGatewayTimeout {
+		return c.render(e.Status, "timeout_error", "timeout", "provider "+e.Provider+" did not answer in time")
+	}
+	return c.render(e.Status, "server_error", "upstream_unreachable", "provider "+e.Provider+" could not be reached")
+}
+
+func (c *call) render(status int, typ, code, message string) *http.Response {
+	b := c.wire.Format.ErrorBody(status, typ, code, message)
+	resp := &http.Response{
+		Status:     strconv.Itoa(status) + " " + http.StatusText(status),
+		StatusCode: status,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type":   {"application/json"},
+			"Content-Length": {strconv.Itoa(len(b))},
+			"X-Should-Retry": {"false"},
+		},
+		Body:          io.NopCloser(bytes.NewReader(b)),
+		ContentLength: int64(len(b)),
+		Request:       c.request(),
+	}
+	c.watch(resp)
+	return resp
+}
+
+// seconds renders a wait for Retry-After: whole seconds, at least one.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
+}

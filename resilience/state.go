@@ -1,0 +1,152 @@
+package resilience
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// call is the state of one call. It is itself the context under which the
+// call's attempts run, so that every layer finds it without a look-up table.
+type call struct {
+	context.Context // the caller's, or one that startTimer made of it
+
+	t           *Transport
+	caller      context.Context
+	orig        *http.Request
+	canceled    <-chan struct{} // the request's Cancel channel, or nil
+	start       time.Time
+	wire        wire.Request
+	passthrough bool
+	replayable  bool
+	redirect    bool
+	permit      breaker.Permit
+	open        *breaker.OpenError // written before the response is handed out
+
+	timer    *time.Timer // of Policy.Timeout
+	cancel   context.CancelCauseFunc
+	timedOut atomic.Bool
+
+	mu       sync.Mutex
+	rec      Call             // guarded by mu
+	failure  *wire.Failure    // guarded by mu; of the answer in hand
+	judged   bool             // guarded by mu; the answer was inspected whole
+	end      *streamguard.End // guarded by mu; how the guarded stream ended
+	done     bool             // guarded by mu
+	attempts [1]retry.Attempt
+}
+
+// Value makes the call its own context value.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func (t *Transport) newCall(req *http.Request) *call {
+	c := &call{
+		Context:  req.Context(),
+		t:        t,
+		caller:   req.Context(),
+		orig:     req,
+		wire:     wire.Request{Format: wire.Unknown},
+		canceled: req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
+		start:    t.now(),
+	}
+	c.passthrough = t.passthrough || flag(c.caller, passthroughKey{})
+	c.rec.Provider = t.provider
+	c.rec.Start = c.start
+	c.rec.Attempts = c.attempts[:0]
+	return c
+}
+
+// snapshot copies what is known by now.
+func (c *call) snapshot() Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rec := c.rec
+	rec.Attempts = slices.Clone(c.rec.Attempts)
+	return rec
+}
+
+// startTimer bounds the call by Policy.Timeout with a cancellation that
+// carries a cause, so that it can be lifted once an answer has begun.
+func (c *call) startTimer() {
+	d := c.t.policy.Timeout
+	if d <= 0 {
+		return
+	}
+	c.Context, c.cancel = context.WithCancelCause(c.caller)
+	c.timer = time.AfterFunc(d-c.t.now().Sub(c.start), func() {
+		c.timedOut.Store(true)
+		c.cancel(errTimeout)
+	})
+}
+
+// liftTimer ends the call's time limit; false if it had passed already.
+func (c *call) liftTimer() bool {
+	if c.timer == nil {
+		return true
+	}
+	return c.timer.Stop() || !c.timedOut.Load()
+}
+
+// release frees the context of startTimer.
+func (c *call) release() {
+	if c.cancel != nil {
+		c.timer.Stop()
+		c.cancel(context.Canceled)
+	}
+}
+
+// deadline is the limit that Policy.Timeout puts on the call's waits.
+func deadline(req *http.Request) (time.Time, bool) {
+	c := callOf(req.Context())
+	if c == nil || c.timer == nil {
+		return time.Time{}, false
+	}
+	return c.start.Add(c.t.policy.Timeout), true
+}
+
+func permit(req *http.Request) *breaker.Permit {
+	if c := callOf(req.Context()); c != nil {
+		return &c.permit
+	}
+	return new(breaker.Permit)
+}
+
+// inspect hands the layers below what the call layer has read already.
+func inspect(req *http.Request) wire.Request {
+	c := callOf(req.Context())
+	if c == nil || c.passthrough {
+		return wire.Request{Format: wire.Unknown}
+	}
+	return c.wire
+}
+
+func lenient(req *http.Request) bool { return flag(req.Context(), lenientKey{}) }
+
+// request is the caller's request under the call's context, for responses.
+func (c *call) request() *http.Request { return c.orig.WithContext(c) }
+
+// callerGone tells whether the caller has gone: by its context or by Cancel.
+func (c *call) callerGone() bool {
+	if c.caller.Err() != nil {
+		return true
+	}
+	select {
+	case <-c.canceled:
+		return true
+	default:
+		return false
+	}
+}

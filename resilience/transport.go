@@ -1,0 +1,78 @@
+package resilience
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+)
+
+// Transport is the stack of one provider: an [http.RoundTripper] under which
+// every answer is whole or an honest error. It is safe for concurrent use;
+// its breakers live as long as it does.
+type Transport struct {
+	provider    string
+	policy      Policy
+	passthrough bool
+	onCall      func(context.Context, Call)
+	log         logger
+	metrics     *metrics
+	breaker     *breaker.Transport // the top of the layers
+	now         func() time.Time
+}
+
+// RoundTrip makes one call: see the manual of the module root. The request is
+// not modified and its body is always closed. The caller closes the
+// response's body.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := t.newCall(req)
+	if err := req.Context().Err(); err != nil {
+		closeBody(req)
+		return c.fail(err)
+	}
+	r, err := c.prepare(req)
+	if err != nil {
+		closeBody(req)
+		return c.fail(err)
+	}
+	c.startTimer()
+	resp, err := t.breaker.RoundTrip(r)
+	return c.finish(r, resp, err)
+}
+
+// Client returns a new http.Client over the stack. It has no timeout of its
+// own.
+func (t *Transport) Client() *http.Client { return &http.Client{Transport: t} }
+
+// CloseIdleConnections closes the idle connections of the base transport.
+func (t *Transport) CloseIdleConnections() { t.breaker.CloseIdleConnections() }
+
+// Provider returns the configured name that the stack was built for.
+func (t *Transport) Provider() string { return t.provider }
+
+// Breakers returns the state of every breaker of the provider, its own (key
+// "") first. It is empty where the breaker is disabled.
+func (t *Transport) Breakers() []breaker.Snapshot { return t.breaker.Breakers() }
+
+// ForceOpen opens a breaker for d, 0 being the policy's own open time. Key ""
+// is the provider's own, else a model's name.
+func (t *Transport) ForceOpen(key string, d time.Duration) { t.breaker.ForceOpen(key, d) }
+
+// Reset closes a breaker and forgets its failures.
+func (t *Transport) Reset(key string) { t.breaker.Reset(key) }
+
+// Peek tells whether a call of that model would be rejected now: nil if not.
+// It takes no place and changes nothing.
+func (t *Transport) Peek(model string) *breaker.OpenError {
+	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
+		model = ""
+	}
+	return t.breaker.Peek(model)
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close() // the request was not sent: its error says nothing
+	}
+}
