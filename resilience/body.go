@@ -3,7 +3,7 @@ package resilience
 import (
 	"errors"
 	"io"
-	"mime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -33,7 +33,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.c.firstByte()
 	}
 	switch {
-	case errors.Is(err, io.EOF) && err == io.EOF: //nolint:errorlint // a body's plain end, not an error that wraps it
+	case err == io.EOF: // plain; one that is wrapped is an error
 		b.end(nil, false)
 	case err != nil:
 		b.end(err, false)
@@ -83,11 +83,8 @@ func (c *call) firstByte() {
 
 // eventStream tells whether a media type is one of event streams.
 func eventStream(contentType string) bool {
-	mt, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return false
-	}
-	switch mt {
+	mt, _, _ := strings.Cut(contentType, ";")
+	switch strings.ToLower(strings.TrimSpace(mt)) {
 	case "text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream":
 		return true
 	}

@@ -116,9 +116,9 @@ func (c *call) watch(resp *http.Response) {
 	}
 }
 
-// isStream tells whether a body that nobody judged is one of events.
+// isStream tells whether a body is one of events.
 func (c *call) isStream(resp *http.Response) bool {
-	return c.wire.Stream || eventStream(resp.Header.Get("Content-Type"))
+	return c.wire.Stream || !c.judged && eventStream(resp.Header.Get("Content-Type"))
 }
 
 // bodyEnded settles the call when its body has: err is what Read ended with,

@@ -178,6 +178,9 @@ func (t *Transport) onRejected(c *call, open *breaker.OpenError) {
 
 // ended tells metrics, log and OnCall of a call that is over.
 func (t *Transport) ended(c *call) {
+	if t.metrics == nil && t.log.l == nil && t.onCall == nil {
+		return
+	}
 	rec := c.snapshot()
 	t.metrics.ended(c, rec)
 	t.log.ended(c.caller, rec)

@@ -59,7 +59,7 @@ func (t *Transport) newCall(req *http.Request) *call {
 		caller:   req.Context(),
 		orig:     req,
 		wire:     wire.Request{Format: wire.Unknown},
-		canceled: req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
+		canceled: req.Cancel,
 		start:    t.now(),
 	}
 	c.passthrough = t.passthrough || flag(c.caller, passthroughKey{})
