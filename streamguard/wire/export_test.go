@@ -1,0 +1,27 @@
+package wire
+
+// Valid is the validator.
+var Valid = valid
+
+// Walk reports whether b is valid, as a parser that goes into every object and
+// array sees it.
+func Walk(b []byte) bool {
+	p := parse(b)
+	p.walk()
+	return p.end()
+}
+
+func (p *parser) walk() {
+	switch p.kind() {
+	case '{':
+		for ok := p.object(); ok && p.member(); {
+			p.walk()
+		}
+	case '[':
+		for ok := p.array(); ok && p.element(); {
+			p.walk()
+		}
+	default:
+		p.skip()
+	}
+}

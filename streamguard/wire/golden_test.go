@@ -1,0 +1,154 @@
+package wire_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// goldens names for each recorded stream the text with which it is complete:
+// no prefix that ends before it may pass, and each that ends behind it must.
+var goldens = map[string]struct {
+	format *wire.Format
+	end    string
+	status int // of a failed stream
+}{
+	"chat/openai.sse":          {wire.Chat, `"finish_reason":"stop"}],"obfuscation":"w9"}`, 0},
+	"chat/azure.sse":           {wire.Chat, `"delta":{},"logprobs":null,"finish_reason":"stop"}]}`, 0},
+	"chat/two_choices.sse":     {wire.Chat, `"finish_reason":"length"}]}`, 0},
+	"chat/tool.sse":            {wire.Chat, `"finish_reason":"tool_calls"}]}`, 0},
+	"chat/openrouter_crlf.sse": {wire.Chat, `[DONE]`, 0},
+	"chat/bom_cr.sse":          {wire.Chat, `[DONE]`, 0},
+	"completions/text.sse":     {wire.Completions, `"finish_reason":"stop"}]}`, 0},
+	"responses/completed.sse":  {wire.Responses, `"total_tokens":5}}}`, 0},
+	"responses/incomplete.sse": {wire.Responses, `"usage":null}}` + "\n\n$", 0},
+	"responses/failed.sse":     {wire.Responses, `"usage":null}}` + "\n\n$", 502},
+	"responses/overloaded.sse": {wire.Responses, `"sequence_number":2}`, 503},
+	"messages/text.sse":        {wire.Messages, `"usage":{"output_tokens":5}}`, 0},
+	"messages/tool.sse":        {wire.Messages, `"usage":{"output_tokens":5}}`, 0},
+	"messages/error.sse":       {wire.Messages, `"message":"Overloaded"}}`, 503},
+}
+
+// ending returns how long the prefix is that ends with end; a "$" stands for
+// the end of the body.
+func ending(t *testing.T, body, end string) int {
+	t.Helper()
+	if bare, ok := strings.CutSuffix(end, "$"); ok {
+		require.True(t, strings.HasSuffix(body, bare))
+		return len(strings.TrimRight(body, "\r\n"))
+	}
+	i := strings.Index(body, end)
+	require.GreaterOrEqual(t, i, 0, "end mark %s", end)
+	return i + len(end)
+}
+
+func TestGoldensCutAtEveryByte(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.sse")
+	require.NoError(t, err)
+	require.Len(t, files, len(goldens))
+	for name, g := range goldens {
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(filepath.Join("testdata", name))
+			require.NoError(t, err)
+			body := string(raw)
+			end := ending(t, body, g.end)
+			for n := range len(body) + 1 {
+				s, ms := play(t, g.format, body[:n])
+				require.Equal(t, n >= end, s.Complete(), "cut at %d of %d, complete at %d", n, len(body), end)
+				require.NotContains(t, ms, wire.MarkMalformed)
+			}
+			s, _ := play(t, g.format, body)
+			if g.status == 0 {
+				assert.Nil(t, s.Failure())
+				assert.True(t, s.Content())
+				return
+			}
+			require.NotNil(t, s.Failure())
+			assert.Equal(t, g.status, s.Failure().Status)
+		})
+	}
+}
+
+func TestGoldensByteByByte(t *testing.T) {
+	for name, g := range goldens {
+		raw, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		whole, want := play(t, g.format, string(raw))
+		s, got, out := feed(g.format, raw, func(int) int { return 1 })
+		assert.Equal(t, want, got, name)
+		assert.Equal(t, raw, out, name)
+		assert.Equal(t, whole.Events(), s.Events(), name)
+		assert.Equal(t, whole.Complete(), s.Complete(), name)
+		assert.Equal(t, whole.Failure(), s.Failure(), name)
+	}
+}
+
+// Whatever the goldens say piece by piece, an event that is read as a large
+// one has the same marks.
+func TestGoldensAsLargeEvents(t *testing.T) {
+	for name, g := range goldens {
+		raw, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		for _, step := range []int{1, 7, 1 << 20} {
+			whole, want := play(t, g.format, string(raw))
+			s := g.format.NewStream(wire.StreamOptions{})
+			var got []wire.Mark
+			for b := raw; len(b) > 0; {
+				n, over, m := s.Large(b[:min(step, len(b))])
+				b = b[n:]
+				if over {
+					got = append(got, m)
+					if step == 1 && bytes.HasPrefix(b, []byte("\n")) && s.Next(b) == 1 && s.Event(b[:1]) == 0 {
+						b = b[1:]
+					}
+				}
+			}
+			for i := range want {
+				// A chat event that is large has content, whatever it is.
+				want[i] &^= wire.MarkContent
+			}
+			for i := range got {
+				got[i] &^= wire.MarkContent
+			}
+			assert.Equal(t, want, got, "%s in steps of %d", name, step)
+			assert.Equal(t, whole.Complete(), s.Complete(), name)
+			assert.Equal(t, whole.Failure(), s.Failure(), name)
+		}
+	}
+}
+
+// feed gives b in pieces to a stream as a reader with a buffer would and
+// returns the marks and all bytes handed out. Marks of the LF of a split CR LF
+// are left out.
+func feed(f *wire.Format, b []byte, step func(int) int) (*wire.Stream, []wire.Mark, []byte) {
+	s := f.NewStream(wire.StreamOptions{})
+	var ms []wire.Mark
+	var buf, out []byte
+	for i := 0; len(b) > 0; i++ {
+		n := min(max(1, step(i)), len(b))
+		buf = append(buf, b[:n]...)
+		b = b[n:]
+		for {
+			n := s.Next(buf)
+			if n == 0 {
+				break
+			}
+			if m := s.Event(buf[:n]); m != 0 || string(buf[:n]) != "\n" {
+				ms = append(ms, m)
+			}
+			out = append(out, buf[:n]...)
+			buf = append([]byte(nil), buf[n:]...)
+		}
+	}
+	if m, whole := s.Rest(buf); whole {
+		ms = append(ms, m)
+	}
+	return s, ms, append(out, buf...)
+}
