@@ -1,0 +1,146 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Reasons of an [Attempt] that are no status.
+const (
+	ReasonDisabled       = "disabled"        // skipped: the target is switched off
+	ReasonNotAllowed     = "not_allowed"     // skipped: not for this caller
+	ReasonUnavailable    = "unavailable"     // skipped: known to be unavailable
+	ReasonCircuitOpen    = "circuit_open"    // skipped or rejected: its breaker lets nothing through
+	ReasonTried          = "already_tried"   // skipped: the same target was tried in this call
+	ReasonTransportError = "transport_error" // no answer: refused, reset, DNS, TLS
+	ReasonTimeout        = "timeout"         // no answer: a deadline or a time limit
+	ReasonCanceled       = "canceled"        // the caller cancelled
+)
+
+// Attempt is one target of a call: tried, or passed over.
+type Attempt struct {
+	Target   string        // its name
+	Provider string        // configured name
+	Model    string        // what the target was asked for; "" when nobody named one
+	Status   int           // of the answer; 0: none
+	Err      error         // instead of an answer; nil for one that was skipped
+	Skipped  bool          // nothing was sent to it
+	Reason   string        // "" for a success, else the status ("503") or one of the Reason constants
+	Start    time.Time     // when it was tried or passed over
+	Elapsed  time.Duration // up to the response headers, on a stream up to its first data event
+}
+
+// Error is a call that no target gave a response to. It wraps what the last
+// target tried failed with, and is a net.Error.
+type Error struct {
+	Attempts []Attempt // all of the call, in order
+	Err      error     // of the last target tried, or why none was
+}
+
+// Error says how many targets were tried and what the last one failed with.
+func (e *Error) Error() string {
+	tried := 0
+	for _, a := range e.Attempts {
+		if !a.Skipped {
+			tried++
+		}
+	}
+	return fmt.Sprintf("failover: no target answered (%d tried, %d skipped): %v", tried, len(e.Attempts)-tried, e.Err)
+}
+
+// Unwrap returns the last target's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout reports whether the last target ended by a deadline or time limit.
+func (e *Error) Timeout() bool {
+	var ne net.Error
+	return errors.As(e.Err, &ne) && ne.Timeout()
+}
+
+// Temporary reports the same as Timeout, for net.Error.
+func (e *Error) Temporary() bool { return e.Timeout() }
+
+// errNoTarget is why a call ended before any target was tried.
+var errNoTarget = errors.New("every target is disabled or not allowed for this caller")
+
+// maxTraced bounds a Trace that outlives many calls.
+const maxTraced = 1024
+
+// Trace collects the attempts of every call made under its context, for code
+// that sees neither response nor error. It is safe for concurrent use.
+type Trace struct {
+	mu       sync.Mutex
+	attempts []Attempt // guarded by mu
+}
+
+type traceKey struct{}
+
+// WithTrace returns a context whose calls record their attempts in the Trace:
+// an SDK's own retries are calls of their own and follow in order. It holds
+// the last 1,024 attempts.
+func WithTrace(ctx context.Context) (context.Context, *Trace) {
+	t := &Trace{}
+	return context.WithValue(ctx, traceKey{}, t), t
+}
+
+// Attempts returns a copy of what was recorded so far.
+func (t *Trace) Attempts() []Attempt {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.attempts)
+}
+
+func (t *Trace) add(a Attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.attempts) == maxTraced {
+		t.attempts = append(t.attempts[:0], t.attempts[1:]...)
+	}
+	t.attempts = append(t.attempts, a)
+}
+
+type offKey struct{}
+
+// WithoutFailover makes the chains serve their chosen target only, with its
+// own retries, for every call under the context.
+func WithoutFailover(ctx context.Context) context.Context {
+	return context.WithValue(ctx, offKey{}, true)
+}
+
+func failoverOff(ctx context.Context) bool {
+	off, _ := ctx.Value(offKey{}).(bool)
+	return off
+}
+
+// legOf returns the target's leg that answered with resp, nil if no chain did.
+func legOf(resp *http.Response) *leg {
+	if resp == nil || resp.Request == nil {
+		return nil
+	}
+	return legFrom(resp.Request.Context())
+}
+
+// AttemptsOf returns a copy of the attempts of the call that resp answers,
+// nil for a response that came through no chain. It reads resp.Request, so it
+// also works under an http.Client.
+func AttemptsOf(resp *http.Response) []Attempt {
+	l := legOf(resp)
+	if l == nil {
+		return nil
+	}
+	return l.call.list()
+}
+
+// FromBackup reports whether resp is the answer of another target than the
+// one that the strategy put first: a cache should not keep it for the model
+// that was asked for.
+func FromBackup(resp *http.Response) bool {
+	l := legOf(resp)
+	return l != nil && l.backup
+}

@@ -1,0 +1,105 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/surefoot-go/surefoot/resilience"
+)
+
+// Call runs fn for one target of c after the other by the chain's rules, for
+// code that uses a different SDK per target: its order, skipping, time limits,
+// cap and attempts. It returns the first good result, or an [*Error] that
+// wraps the last target's error.
+//
+// fn gets a context that carries the target's model and ends with the target's
+// time limit (of the whole of fn; lifted once it returned well, so that a
+// stream lives on), and a copy of the target. It may be run several times, one
+// after the other, so it must build its request anew each time. What
+// [Policy.Classify] does not know counts as a transport failure and moves on.
+// Allow is asked with a request that has no more than the context.
+func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target) (T, error)) (T, error) {
+	state, parent := callFor(ctx)
+	f := &function[T]{fn: fn, classify: c.policy.Classify}
+	if f.classify == nil {
+		f.classify = ClassifyError
+	}
+	off := c.policy.Disabled || failoverOff(ctx)
+	ask := &http.Request{Method: http.MethodPost, URL: &url.URL{}, Header: http.Header{}}
+	w := &walk{
+		chain: c, call: state, ctx: ctx, ask: ask.WithContext(ctx), model: resilience.ModelOf(ctx),
+		runner: f, may: !off, pinned: off, keyed: true, backup: parent != nil && parent.backup,
+	}
+	r := w.do()
+	if parent == nil {
+		state.end()
+		c.tele.ended(ctx, state, &r)
+	}
+	if r.ok {
+		return f.value, nil
+	}
+	if gone(ctx) {
+		r.err = ctxError(ctx, r.err)
+	}
+	var zero T
+	return zero, &Error{Attempts: state.list(), Err: r.err}
+}
+
+// function is a call that is a Go function.
+type function[T any] struct {
+	fn       func(context.Context, Target) (T, error)
+	classify func(error) (int, string, string, bool)
+	value    T // of the last run
+}
+
+// sub implements runner.
+func (f *function[T]) sub(t *target) *link {
+	if t.virtual == nil && t.nested != nil {
+		return &link{chain: t.nested}
+	}
+	return t.virtual
+}
+
+// run implements runner.
+func (f *function[T]) run(w *walk, l *leg) result {
+	t := l.target.Target
+	t.Header, t.Query = t.Header.Clone(), cloneQuery(t.Query)
+	var err error
+	f.value, err = f.fn(l.requestContext(), t)
+	if err == nil {
+		return result{ok: true}
+	}
+	r := result{err: err}
+	switch {
+	case isRejection(err):
+		r.rejected, r.reason = true, ReasonCircuitOpen
+		return r
+	case canceled(w.ctx):
+		r.canceled, r.reason = true, ReasonCanceled
+		return r
+	case gone(l):
+		r.certain, r.reason = true, ReasonTimeout
+		return r
+	}
+	status, code, message, known := f.classify(err)
+	switch {
+	case known && status == http.StatusServiceUnavailable && (code == ReasonCircuitOpen || code == "circuit_capacity"):
+		r.rejected, r.reason = true, ReasonCircuitOpen // a stack's, as an SDK tells it
+	case known:
+		r.status, r.code, r.message, r.reason = status, code, message, strconv.Itoa(status)
+	case timedOut(err) && !errors.Is(err, context.Canceled):
+		r.certain, r.reason = true, ReasonTimeout
+	default:
+		r.certain, r.reason = true, ReasonTransportError
+	}
+	return r
+}
+
+// drop implements runner: a failed run leaves nothing behind.
+func (f *function[T]) drop(*result) {}
+
+// text implements runner.
+func (f *function[T]) text(r *result) (code, message string) { return r.code, r.message }

@@ -1,0 +1,47 @@
+// Package failover lets the next provider or model answer when one is down,
+// slow, out of quota or gone. Most callers should use
+//
+//	chain, err := failover.NewChain(failover.DefaultPolicy(), targets...)
+//	client := chain.Client()
+//
+// A [Chain] is an [http.RoundTripper]: it fits an http.Client, an SDK, and
+// another chain as a [Target]'s Transport. Each target has a stack of its own,
+// usually a [resilience.Transport], whose retries end before the chain moves
+// on. A [Router] dispatches requests to chains by the model that they name.
+// [Call] runs the same rules over a function, for code that calls different
+// SDKs.
+//
+// # When a chain moves on
+//
+// The first target that was really tried decides. Its transport failures and
+// timeouts always make the chain move on, and so do the statuses of
+// [Policy.RetryOnStatuses] and the errors that match [Policy.RetryOnErrors];
+// any other answer goes straight back. Once the chain has moved on it takes
+// any failure for a reason to go on, until a success, the last target, the
+// cap, a cancelled caller or no time left. The caller gets the answer of the
+// last target tried. A target is passed over, at no cost and without being an
+// attempt, while its breaker is open, while it is not available, or for good
+// where it is disabled.
+//
+// Only calls that generate text fail over. Embeddings (the vectors of two
+// models must not mix), calls of an unknown format and requests whose body
+// cannot be sent twice go to one target. A stream fails over while nothing of
+// it has reached the caller; that is what the target's own stack decides by
+// holding it back.
+//
+// # What a target gets
+//
+// A request of its own: the caller's, with the target's URL, headers and
+// query, its model in place of the caller's in the body (and in the path,
+// where the format has it there), and not one other byte changed. Where the
+// target has headers of its own or another host, the caller's credentials are
+// taken off first. Only the chain's first target gets the Idempotency-Key:
+// the same key with another body is an error at most upstreams.
+//
+// # What happened
+//
+// [AttemptsOf] lists the targets that were tried and passed over, from a
+// response; [Error] has the list where no target gave one; [WithTrace] serves
+// code that sees neither. [FromBackup] marks an answer that a cache should not
+// keep for the model that was asked for.
+package failover

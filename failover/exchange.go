@@ -1,0 +1,208 @@
+package failover
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+const (
+	maxPeeked  = 64 << 10               // of an error's body, read for its code and message
+	maxDrained = 256 << 10              // of a dropped answer, read so that its connection is reused
+	drainTime  = 100 * time.Millisecond // for that
+)
+
+// exchange is a call over HTTP.
+type exchange struct {
+	req *http.Request // the caller's
+	pl  *payload
+}
+
+// serve walks the chain for one request. preferred is the target that the
+// request names, nil for none.
+func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.Response, error) {
+	ctx := req.Context()
+	call, parent := callFor(ctx)
+	off := c.policy.Disabled || failoverOff(ctx)
+	f := pl.wire.Format
+	x := &exchange{req: req, pl: pl}
+	w := &walk{
+		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.wire.Model, runner: x,
+		may:       !off && f.Generative() && pl.replayable(req),
+		pinned:    off || f.Inference() && !f.Generative(),
+		keyed:     true,
+		backup:    parent != nil && parent.backup,
+		preferred: preferred,
+	}
+	r := w.do()
+	x.release()
+	if parent == nil {
+		call.end()
+		c.tele.ended(ctx, call, &r)
+	}
+	switch {
+	case r.err == nil:
+		if l := legOf(r.resp); l != nil {
+			ownResponse(r.resp, req.URL, l.sent)
+		}
+		return r.resp, nil
+	case r.empty && parent != nil:
+		return nil, errNothingLeft
+	case gone(ctx):
+		r.err = ctxError(ctx, r.err)
+	}
+	if parent != nil {
+		return nil, r.err
+	}
+	return nil, &Error{Attempts: call.list(), Err: r.err}
+}
+
+// errNothingLeft tells the chain above that all targets were tried already.
+var errNothingLeft = errors.New("every target was tried already")
+
+// unread is the error of a request whose body could not be read: no target was
+// tried.
+func unread(req *http.Request, err error) error {
+	return &Error{Err: ctxError(req.Context(), err)}
+}
+
+// question is the request as Allow sees it: without the body, which is not
+// for it to read.
+func (c *Chain) question(req *http.Request) *http.Request {
+	ask := req.WithContext(req.Context())
+	ask.Body, ask.GetBody = http.NoBody, nil
+	return ask
+}
+
+// release closes the caller's body where no target got it.
+func (x *exchange) release() {
+	switch {
+	case x.pl.buffered, x.pl.handed:
+	case x.pl.rest != nil:
+		_ = x.pl.rest.Close() // nothing was sent: its error says nothing
+	default:
+		closeBody(x.req)
+	}
+}
+
+// sub implements runner.
+func (x *exchange) sub(t *target) *link { return t.virtual }
+
+// run implements runner: one target, over its own stack.
+func (x *exchange) run(w *walk, l *leg) result {
+	out, err := x.request(l)
+	if err != nil {
+		return x.failed(w, l, err)
+	}
+	// Replay: the call is a generative one with a body of its own for every
+	// target, and the answer before it was a failure that nobody has seen.
+	resp, err := send(l.target, l, out)
+	if err != nil {
+		return x.failed(w, l, err)
+	}
+	r := result{resp: resp, status: resp.StatusCode, ok: resp.StatusCode < http.StatusBadRequest}
+	if r.ok {
+		return r
+	}
+	r.reason = strconv.Itoa(r.status)
+	if _, r.rejected = resilience.Rejection(resp, nil); r.rejected {
+		r.reason = ReasonCircuitOpen
+		return r
+	}
+	if rec, ok := resilience.CallOf(resp); ok { // an error that its stack renders as a response
+		r.certain = rec.Outcome == resilience.OutcomeTransportError || rec.Outcome == resilience.OutcomeTimeout
+	}
+	return r
+}
+
+// failed is the result of a target that gave no response.
+func (x *exchange) failed(w *walk, l *leg, err error) result {
+	r := result{err: err, certain: true}
+	switch {
+	case errors.Is(err, errNothingLeft):
+		r.empty, r.reason = true, ReasonTried
+	case isRejection(err):
+		r.rejected, r.reason = true, ReasonCircuitOpen
+	case canceled(w.ctx) || requestCanceled(x.req):
+		r.canceled, r.certain, r.reason = true, false, ReasonCanceled
+	case gone(w.ctx) || gone(l) || resilience.StatusOf(err) == http.StatusGatewayTimeout:
+		r.reason = ReasonTimeout
+	default:
+		r.reason = ReasonTransportError
+	}
+	return r
+}
+
+func isRejection(err error) bool {
+	_, ok := resilience.Rejection(nil, err)
+	return ok
+}
+
+func requestCanceled(req *http.Request) bool {
+	select {
+	case <-req.Cancel: //nolint:staticcheck // deprecated, but net/http still obeys it
+		return true
+	default:
+		return false
+	}
+}
+
+// text implements runner. What the stack has read of the failure is not read
+// again.
+func (x *exchange) text(r *result) (code, message string) {
+	if r.resp == nil {
+		return "", ""
+	}
+	f, ok := resilience.FailureOf(r.resp)
+	if !ok || f.Code == "" && f.Type == "" && f.Message == "" {
+		read := wire.ParseFailure(r.status, peekBody(r.resp))
+		f = &read
+	}
+	if f.Code == "" {
+		return f.Type, f.Message // Anthropic's code is the type
+	}
+	return f.Code, f.Message
+}
+
+// peekBody reads the head of the body and puts it back: the body that the
+// caller gets is whole.
+func peekBody(resp *http.Response) []byte {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		return nil
+	}
+	var buf bytes.Buffer
+	_, err := buf.ReadFrom(io.LimitReader(resp.Body, maxPeeked))
+	head := buf.Bytes()
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = &prefixed{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
+	return head
+}
+
+// failing is a reader that met err before.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// drop implements runner: the rest of a small answer is read, so that the
+// connection can be used again, and in any case it is closed soon.
+func (x *exchange) drop(r *result) {
+	if r.resp == nil || r.resp.Body == nil {
+		return
+	}
+	body := r.resp.Body
+	if r.resp.ContentLength <= maxDrained {
+		stop := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a blocked Read
+		_, _ = io.CopyN(io.Discard, body, maxDrained)                  // whatever ends it, the body is dropped
+		stop.Stop()
+	}
+	_ = body.Close() // nobody will see the answer or what is wrong with it
+}

@@ -1,0 +1,145 @@
+package failover
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// statusSet holds the statuses 100 to 599, a bit each.
+type statusSet [10]uint64
+
+func (s *statusSet) has(status int) bool {
+	return status >= 0 && status < 640 && s[status/64]&(1<<(status%64)) != 0
+}
+
+// add takes a code ("429") or a class ("5xx").
+func (s *statusSet) add(word string) error {
+	lo, hi, ok := parseStatus(word)
+	if !ok {
+		return fmt.Errorf("%q is neither a status 100 to 599 nor a class 1xx to 5xx", word)
+	}
+	for c := lo; c <= hi; c++ {
+		s[c/64] |= 1 << (c % 64)
+	}
+	return nil
+}
+
+// parseStatus reads a code or a class as an inclusive range.
+func parseStatus(word string) (lo, hi int, ok bool) {
+	word = strings.TrimSpace(word)
+	if len(word) != 3 || word[0] < '1' || word[0] > '5' {
+		return 0, 0, false
+	}
+	if isClass(word) {
+		lo = int(word[0]-'0') * 100
+		return lo, lo + 99, true
+	}
+	if !digits(word) {
+		return 0, 0, false
+	}
+	n, err := strconv.Atoi(word)
+	return n, n, err == nil
+}
+
+func isClass(word string) bool { return len(word) == 3 && strings.EqualFold(word[1:], "xx") }
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// phrase is one compiled entry of RetryOnErrors.
+type phrase struct {
+	text     string // as configured
+	words    []string
+	statuses []statusSet // all of them must hold the status
+}
+
+// parsePhrase compiles one phrase. A numeric word is a status or a class; at
+// least one word must be something else, or the phrase would match any error
+// of that status and belong to the list of statuses.
+func parsePhrase(text string) (phrase, error) {
+	p := phrase{text: text}
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		if !digits(word) && (!isClass(word) || !digits(word[:1])) {
+			p.words = append(p.words, word)
+			continue
+		}
+		var set statusSet
+		if err := set.add(word); err != nil {
+			return p, fmt.Errorf("phrase %q: %w", text, err)
+		}
+		p.statuses = append(p.statuses, set)
+	}
+	if len(p.words) == 0 {
+		return p, fmt.Errorf("phrase %q has no word that is not a number", text)
+	}
+	return p, nil
+}
+
+// matches reports whether every word occurs in text, which is the error's
+// code and message in lower case, and the status is the phrase's.
+func (p *phrase) matches(status int, text string) bool {
+	for i := range p.statuses {
+		if !p.statuses[i].has(status) {
+			return false
+		}
+	}
+	for _, w := range p.words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// rules are a policy's compiled lists.
+type rules struct {
+	statuses statusSet
+	phrases  []phrase
+}
+
+// compile reads both lists; an empty one is the default.
+func compile(p Policy) (*rules, []error) {
+	var (
+		r    rules
+		errs []error
+		def  = DefaultPolicy()
+	)
+	statuses, phrases := p.RetryOnStatuses, p.RetryOnErrors
+	if len(statuses) == 0 {
+		statuses = def.RetryOnStatuses
+	}
+	if len(phrases) == 0 {
+		phrases = def.RetryOnErrors
+	}
+	for _, s := range statuses {
+		if err := r.statuses.add(s); err != nil {
+			errs = append(errs, fmt.Errorf("failover.retry_on_statuses: %w", err))
+		}
+	}
+	for _, s := range phrases {
+		ph, err := parsePhrase(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("failover.retry_on_errors: %w", err))
+		}
+		r.phrases = append(r.phrases, ph)
+	}
+	return &r, errs
+}
+
+// phrase returns the first phrase that matches, "" if none does.
+func (r *rules) phrase(status int, code, message string) string {
+	text := strings.ToLower(code + "\n" + message)
+	for i := range r.phrases {
+		if r.phrases[i].matches(status, text) {
+			return r.phrases[i].text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package failover
+
+import (
+	"slices"
+	"sync"
+)
+
+// balancer is nginx's smooth weighted round robin: over a run of calls every
+// target is first as often as its weight says, and never in bursts.
+type balancer struct {
+	weights []int64
+
+	mu      sync.Mutex
+	current []int64 // guarded by mu
+}
+
+func newBalancer(targets []*target) *balancer {
+	b := &balancer{weights: make([]int64, len(targets)), current: make([]int64, len(targets))}
+	for i, t := range targets {
+		b.weights[i] = int64(max(t.Weight, 1))
+	}
+	return b
+}
+
+// pick returns the next of the indexes in ready, -1 if there is none. Those
+// that are not ready keep their turn and lose no weight.
+func (b *balancer) pick(ready []bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	best, total := -1, int64(0)
+	for i, ok := range ready {
+		if !ok {
+			continue
+		}
+		b.current[i] += b.weights[i]
+		total += b.weights[i]
+		if best < 0 || b.current[i] > b.current[best] {
+			best = i
+		}
+	}
+	if best >= 0 {
+		b.current[best] -= total
+	}
+	return best
+}
+
+// cheapest returns the index of the cheapest target that is not disabled.
+func cheapest(targets []*target) int {
+	best := -1
+	for i, t := range targets {
+		if !t.Disabled && (best < 0 || t.Cost < targets[best].Cost) {
+			best = i
+		}
+	}
+	return max(best, 0)
+}
+
+// first returns the index of the target that the strategy puts first: the
+// preferred one if there is one. The rest follow as listed.
+func (w *walk) first() int {
+	c := w.chain
+	switch {
+	case w.preferred != nil:
+		return max(slices.Index(c.targets, w.preferred), 0)
+	case c.balance != nil:
+		ready := make([]bool, len(c.targets))
+		for i, t := range c.targets {
+			reason, _ := w.skip(t, false)
+			ready[i] = reason == ""
+		}
+		if i := c.balance.pick(ready); i >= 0 {
+			return i
+		}
+	case c.policy.Strategy == StrategyCost:
+		return c.cheapest
+	}
+	for i, t := range c.targets {
+		if !t.Disabled {
+			return i
+		}
+	}
+	return 0
+}
+
+// at returns the index of the k-th target in the order of the call.
+func at(k, first int) int {
+	switch {
+	case k == 0:
+		return first
+	case k <= first:
+		return k - 1
+	}
+	return k
+}

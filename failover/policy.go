@@ -1,0 +1,66 @@
+package failover
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Strategies of [Policy.Strategy].
+const (
+	StrategyFailover   = "failover"    // the listed order
+	StrategyRoundRobin = "round_robin" // by weight, smooth
+	StrategyCost       = "cost"        // the cheapest first
+)
+
+// Policy says when a chain moves on to the next target. The zero Policy is
+// the default one.
+type Policy struct {
+	// Disabled serves the chosen target, with its own retries, and no other.
+	// It contradicts a Strategy that is spelled out as [StrategyFailover].
+	Disabled bool
+	// Strategy is [StrategyFailover] (also ""), [StrategyRoundRobin] or
+	// [StrategyCost]: which target is first. The rest follow as listed.
+	Strategy string
+	// RetryOnStatuses lists the statuses ("429") and classes ("5xx") that are
+	// eligible. Nil and empty are the default.
+	RetryOnStatuses []string
+	// RetryOnErrors lists phrases that make an error eligible: each word must
+	// occur in its code or message, a numeric word ("404", "4xx") constrains
+	// its status. Nil and empty are the default.
+	RetryOnErrors []string
+	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
+	MaxAttempts int
+	// Classify turns an SDK's error into status, code and message for [Call].
+	// ok is false for an error that it does not know, which then counts as a
+	// transport failure. Nil: [ClassifyError].
+	Classify func(error) (status int, code, message string, ok bool)
+	// OnAttempt is called after every attempt and for every target that was
+	// passed over, with the call's context. It must not block; a panic in it
+	// is recovered and logged.
+	OnAttempt func(context.Context, Attempt)
+	// Logger receives a line for every move to another target and for every
+	// call that no target answered. Nil: silent.
+	Logger *slog.Logger
+	// MeterProvider receives the counters surefoot.failover.attempts and
+	// surefoot.failover.calls. Nil: none.
+	MeterProvider metric.MeterProvider
+}
+
+// DefaultPolicy returns the documented defaults, spelled out: rate limits,
+// server errors, and errors that say that a model or its upstream is gone.
+func DefaultPolicy() Policy {
+	return Policy{
+		RetryOnStatuses: []string{"429", "5xx"},
+		RetryOnErrors: []string{
+			"model not found", "model does not exist", "model unsupported",
+			"model unavailable", "model not available", "model deprecated",
+			"model retired", "model disabled",
+			"upstream failed", "upstream error", "upstream unavailable",
+			"upstream timed out", "upstream timeout",
+			"404 unsupported", "404 unavailable", "404 not available",
+			"404 deprecated", "404 retired", "404 disabled",
+		},
+	}
+}

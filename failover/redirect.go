@@ -1,0 +1,128 @@
+package failover
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// redirected sends a request that follows a redirect to the target that gave
+// it. It belongs to the call before it: its URL is the upstream's, nothing
+// fails over, and credentials go along to the target's own scheme and host
+// only (RFC 9110 §15.4).
+func redirected(req *http.Request, from *leg) (*http.Response, error) {
+	t := from.target
+	l := &leg{
+		Context: req.Context(), call: from.call, target: t,
+		backup: from.backup, first: from.first, sent: from.sent, asked: from.asked, foreign: from.foreign,
+	}
+	out := req.WithContext(l.requestContext())
+	out.Header = req.Header.Clone()
+	if out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	u := *req.URL
+	out.URL = &u
+	home := sameOrigin(out.URL, l.sent)
+	if !home || t.ownAuth || l.foreign {
+		stripHeaders(out.Header)
+		out.Header.Del("Referer") // the caller's URL, query and all
+	}
+	if home {
+		t.setHeader(out)
+		out.URL.RawQuery = addQuery(out.URL.RawQuery, t.Query)
+	} else {
+		leaveSecrets(out.URL, t, l.sent, l.asked)
+	}
+	if !l.first {
+		deleteHeader(out.Header, "Idempotency-Key")
+	}
+	if err := redirectedBody(out, t); err != nil {
+		return nil, &Error{Attempts: l.call.list(), Err: err}
+	}
+	resp, err := send(t, l, out)
+	if err != nil {
+		return nil, &Error{Attempts: l.call.list(), Err: ctxError(req.Context(), err)}
+	}
+	return resp, nil
+}
+
+// redirectedBody makes the body what the redirected request's was: a 307 and
+// a 308 repeat its content (RFC 9110 §15.4.8), and that named the target's
+// model. It is read like any other body.
+func redirectedBody(out *http.Request, t *target) error {
+	if empty(out) || t.Model == "" {
+		return nil
+	}
+	pl, err := readPayload(out, true)
+	if err != nil {
+		return err
+	}
+	return pl.body(out, t)
+}
+
+// leaveSecrets takes off a URL on another host the query's credentials that
+// are the target's or the caller's: an upstream that builds a Location from
+// the request may have copied them. Its own, of a signed URL, stay.
+func leaveSecrets(u *url.URL, t *target, sent, asked *url.URL) {
+	known := func(key, value string) bool {
+		for _, q := range []url.Values{t.Query, sent.Query(), asked.Query()} {
+			for k, values := range q {
+				if isCredentialKey(k) && slices.Contains(values, value) {
+					return true
+				}
+			}
+		}
+		return slices.Contains(t.Query[key], value)
+	}
+	u.RawQuery = stripQuery(u.RawQuery, known)
+	u.User = nil
+}
+
+// addQuery sets the values whose keys a raw query lacks.
+func addQuery(raw string, values url.Values) string {
+	missing := make(url.Values)
+	have, _ := url.ParseQuery(raw) // the faulty pairs count as missing
+	for k, v := range values {
+		if !have.Has(k) {
+			missing[k] = v
+		}
+	}
+	return setQuery(raw, missing)
+}
+
+// ownResponse makes an answer fit for the caller of a request to asked: cookies
+// of another host must not be kept for the caller's, and a relative Location
+// is relative to where the request went, which an http.Client does not know.
+func ownResponse(resp *http.Response, asked, sent *url.URL) {
+	if sent == nil || asked == nil {
+		return
+	}
+	if !sameOrigin(asked, sent) {
+		resp.Header.Del("Set-Cookie")
+	}
+	if resp.StatusCode/100 != 3 {
+		return
+	}
+	loc := resp.Header.Get("Location")
+	if loc == "" {
+		return
+	}
+	if u, err := sent.Parse(loc); err == nil {
+		u.User = nil
+		resp.Header.Set("Location", u.String())
+	}
+}
+
+// send is one leg over the target's transport. Whatever the transport says,
+// the response's request is one through which the leg is found.
+func send(t *target, l *leg, out *http.Request) (*http.Response, error) {
+	resp, err := t.rt.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	if got := legOf(resp); got == nil || got.call != l.call {
+		resp.Request = out
+	}
+	return resp, nil
+}

@@ -1,0 +1,166 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// call is one logical request through a chain and all chains below it.
+type call struct {
+	trace *Trace // nil: none
+
+	mu       sync.Mutex
+	attempts []Attempt   // guarded by mu
+	tried    []triedMark // guarded by mu
+	swept    bool        // guarded by mu: it has moved on once
+	over     bool        // guarded by mu: the outermost chain has returned
+}
+
+// triedMark is a concrete target: an entry, and the model it was asked for.
+type triedMark struct {
+	target *target
+	model  string
+}
+
+// callFor returns the call that ctx belongs to, and the leg of it, where a
+// chain is the target of another; else a new one.
+func callFor(ctx context.Context) (*call, *leg) {
+	if l := legFrom(ctx); l != nil && l.call.running() {
+		return l.call, l
+	}
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return &call{trace: t}, nil
+}
+
+func (c *call) running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.over
+}
+
+func (c *call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+func (c *call) add(a Attempt) {
+	c.mu.Lock()
+	c.attempts = append(c.attempts, a)
+	c.mu.Unlock()
+	if c.trace != nil {
+		c.trace.add(a)
+	}
+}
+
+func (c *call) list() []Attempt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.attempts)
+}
+
+func (c *call) mark(t *target, model string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tried = append(c.tried, triedMark{t, t.model(model)})
+}
+
+func (c *call) wasTried(t *target, model string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.tried {
+		if m.target == t || m.target.identity == t.identity && m.model == t.model(model) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) anyTried() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.tried) > 0
+}
+
+func (c *call) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.swept = true
+}
+
+func (c *call) sweeping() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.swept
+}
+
+// model returns the model that the target is asked for.
+func (t *target) model(requested string) string {
+	if t.Model != "" {
+		return t.Model
+	}
+	return requested
+}
+
+// chain returns the chain that the target stands for, nil for a concrete one.
+func (t *target) chain() *Chain {
+	if t.virtual != nil {
+		return t.virtual.chain
+	}
+	return t.nested
+}
+
+// gone reports whether there is no time left under ctx. The clock decides:
+// a context's own timer may be late.
+func gone(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	d, ok := ctx.Deadline()
+	return ok && !time.Now().Before(d)
+}
+
+// canceled reports whether the caller cancelled ctx: its deadline has not
+// passed and it was no timer that cancelled it.
+func canceled(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return false
+	}
+	return !timedOut(context.Cause(ctx))
+}
+
+func timedOut(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
+}
+
+// ctxError makes err, the failure of a call whose context is done, match what
+// the context says and the caller's cause. Transports differ: HTTP/1 returns
+// the bare cause, HTTP/2 context.Canceled. err may be nil.
+func ctxError(ctx context.Context, err error) error {
+	state := ctx.Err()
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		state = context.DeadlineExceeded
+	}
+	if state == nil {
+		return err
+	}
+	for _, want := range []error{state, context.Cause(ctx)} {
+		switch {
+		case want == nil, err != nil && errors.Is(err, want):
+		case err == nil:
+			err = want
+		default:
+			err = fmt.Errorf("%w (%w)", err, want)
+		}
+	}
+	return err
+}

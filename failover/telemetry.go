@@ -1,0 +1,129 @@
+package failover
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const scope = "github.com/surefoot-go/surefoot/failover"
+
+// telemetry is what a chain tells beside its answers: a hook, a log, counters.
+// Their labels are the configured providers and fixed words.
+type telemetry struct {
+	hook     func(context.Context, Attempt)
+	log      *slog.Logger        // nil: silent
+	attempts metric.Int64Counter // nil: no metrics
+	calls    metric.Int64Counter // nil: no metrics
+	outcomes [3]metric.MeasurementOption
+}
+
+// targetTelemetry holds a target's labels, made once.
+type targetTelemetry map[string]metric.MeasurementOption
+
+// Values of the attribute outcome of surefoot.failover.attempts.
+var attemptOutcomes = []string{
+	"success", "error", "skipped", "rejected", ReasonTransportError, ReasonTimeout, ReasonCanceled,
+}
+
+// Values of the attribute outcome of surefoot.failover.calls.
+const (
+	callFirst  = iota // the first target answered well
+	callBackup        // another one did
+	callFailed        // none did
+)
+
+func newTelemetry(p Policy) (*telemetry, error) {
+	t := &telemetry{hook: p.OnAttempt, log: p.Logger}
+	if p.MeterProvider == nil {
+		return t, nil
+	}
+	meter := p.MeterProvider.Meter(scope)
+	var err error
+	if t.attempts, err = meter.Int64Counter("surefoot.failover.attempts",
+		metric.WithUnit("{attempt}"),
+		metric.WithDescription("Targets of failover chains that were tried or passed over.")); err != nil {
+		return nil, err
+	}
+	if t.calls, err = meter.Int64Counter("surefoot.failover.calls",
+		metric.WithUnit("{call}"),
+		metric.WithDescription("Calls through failover chains by who answered.")); err != nil {
+		return nil, err
+	}
+	for i, word := range [...]string{"first", "backup", "failed"} {
+		t.outcomes[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", word)))
+	}
+	return t, nil
+}
+
+// target prepares the labels of one target.
+func (t *telemetry) target(in *Target) targetTelemetry {
+	if t.attempts == nil {
+		return nil
+	}
+	labels := make(targetTelemetry, len(attemptOutcomes))
+	for _, o := range attemptOutcomes {
+		labels[o] = metric.WithAttributeSet(attribute.NewSet(
+			attribute.String("surefoot.provider.name", in.Provider), attribute.String("outcome", o)))
+	}
+	return labels
+}
+
+func attemptOutcome(a *Attempt) string {
+	switch {
+	case a.Skipped && a.Status == 0 && a.Err == nil:
+		return "skipped"
+	case a.Skipped:
+		return "rejected"
+	case a.Reason == "":
+		return "success"
+	case a.Err == nil:
+		return "error"
+	}
+	return a.Reason
+}
+
+// attempt tells of one attempt or skip.
+func (t *telemetry) attempt(ctx context.Context, tg *target, a Attempt) {
+	if t.attempts != nil {
+		t.attempts.Add(ctx, 1, tg.tele[attemptOutcome(&a)])
+	}
+	if t.hook == nil {
+		return
+	}
+	defer func() {
+		// A fault of the hook must not become one of the call.
+		if p := recover(); p != nil && t.log != nil {
+			t.log.ErrorContext(ctx, "failover: the OnAttempt hook panicked")
+		}
+	}()
+	t.hook(ctx, a)
+}
+
+// moved logs that the call goes on to another target, and why.
+func (t *telemetry) moved(ctx context.Context, last *result, to *target) {
+	if t.log == nil {
+		return
+	}
+	t.log.LogAttrs(ctx, slog.LevelWarn, "failover: trying another target",
+		slog.String("reason", last.reason), slog.String("target", to.Name),
+		slog.String("provider", to.Provider), slog.String("model", to.Model))
+}
+
+// ended counts a call by who answered.
+func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
+	outcome := callFailed
+	if r.ok {
+		outcome = callFirst
+		if r.backup {
+			outcome = callBackup
+		}
+	} else if t.log != nil && !r.canceled && c.sweeping() {
+		t.log.LogAttrs(ctx, slog.LevelWarn, "failover: no target answered well", slog.String("reason", r.reason))
+	}
+	if t.calls != nil {
+		t.calls.Add(ctx, 1, t.outcomes[outcome])
+	}
+}

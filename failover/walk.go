@@ -1,0 +1,286 @@
+package failover
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience"
+)
+
+// leg is one target's part of a call. It is the context of the target's
+// request, through which a response finds back to its attempts.
+type leg struct {
+	context.Context
+	call    *call
+	target  *target
+	backup  bool     // not the target that the strategy put first
+	first   bool     // the chain's first: the one that gets the Idempotency-Key
+	sent    *url.URL // where its request went, redirects aside
+	asked   *url.URL // the caller's own URL
+	foreign bool     // sent is on another host than asked
+}
+
+type legKey struct{}
+
+// Value returns the leg itself for its own key.
+func (l *leg) Value(key any) any {
+	if key == (legKey{}) {
+		return l
+	}
+	return l.Context.Value(key)
+}
+
+func legFrom(ctx context.Context) *leg {
+	l, _ := ctx.Value(legKey{}).(*leg)
+	return l
+}
+
+// result is how one target's leg ended.
+type result struct {
+	resp     *http.Response // nil for an error, and in a function's call
+	err      error
+	status   int    // of the answer, 0 for none
+	code     string // of a function's error, where it was classified
+	message  string
+	reason   string // as in Attempt
+	ok       bool   // a success
+	certain  bool   // a failure that is eligible whatever the lists say
+	backup   bool   // not from the target that the strategy put first
+	rejected bool   // by the target's breaker
+	canceled bool   // by the caller
+	empty    bool   // a nested chain had nothing left to try
+}
+
+// runner is what is done with a target: an HTTP exchange, or a function.
+type runner interface {
+	run(w *walk, l *leg) result
+	sub(t *target) *link                   // the chain to walk in place of t, nil: run t
+	drop(r *result)                        // nobody will see r
+	text(r *result) (code, message string) // what a failure says
+}
+
+// walk is the way of one call through one chain.
+type walk struct {
+	chain     *Chain
+	call      *call
+	ctx       context.Context // the caller's
+	ask       *http.Request   // what Allow is asked with
+	model     string          // that the request names
+	runner    runner
+	may       bool    // the call may fail over
+	pinned    bool    // an open breaker is no reason to choose another target
+	backup    bool    // the chain itself is a backup in the call
+	keyed     bool    // the chain's first target is the whole call's first
+	preferred *target // that the request names; nil: the strategy picks
+
+	last  result
+	have  bool // last is the answer of a target
+	tried int
+}
+
+// do asks the targets in order until one answers well.
+func (w *walk) do() result {
+	c := w.chain
+	first := w.first()
+	for k := range c.targets {
+		i := at(k, first)
+		t := c.targets[i]
+		if w.full() {
+			break
+		}
+		if reason, _ := w.skip(t, w.pinned); reason != "" {
+			w.skipped(t, reason)
+			continue
+		}
+		if gone(w.ctx) {
+			break
+		}
+		if w.try(t, i == first) {
+			return w.last
+		}
+	}
+	if !w.have && !gone(w.ctx) {
+		w.lastResort(first)
+	}
+	if !w.have {
+		return w.nothing()
+	}
+	return w.last
+}
+
+// full reports whether the cap on targets after the first is used up.
+func (w *walk) full() bool {
+	limit := w.chain.policy.MaxAttempts
+	return limit > 0 && w.tried > limit
+}
+
+// try runs one target. It reports whether the walk ends with its answer.
+func (w *walk) try(t *target, isFirst bool) bool {
+	if w.have {
+		w.chain.tele.moved(w.ctx, &w.last, t)
+		w.call.sweep()
+		w.runner.drop(&w.last)
+		w.have = false
+	}
+	l := &leg{
+		Context: w.ctx, call: w.call, target: t,
+		backup: w.backup || !isFirst, first: w.keyed && isFirst,
+	}
+	lim := newLimit(l)
+	start := time.Now()
+	sub := w.runner.sub(t)
+	var r result
+	if sub != nil {
+		r = w.descend(l, sub)
+	} else {
+		w.call.mark(t, w.model)
+		r = w.runner.run(w, l)
+	}
+	lim.lift(w, l, &r)
+	r.backup = r.backup || l.backup
+	if r.empty {
+		w.skipped(t, ReasonTried)
+		return false
+	}
+	w.last, w.have = r, true
+	if sub == nil {
+		w.record(t, Attempt{
+			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
+			Start: start, Elapsed: time.Since(start),
+		})
+	}
+	if r.rejected { // between the look at the breaker and the call it opened
+		return !w.may
+	}
+	w.tried++
+	return r.ok || r.canceled || !w.may || !w.eligible(&r)
+}
+
+// descend walks the chain that a target stands for.
+func (w *walk) descend(l *leg, sub *link) result {
+	down := &walk{
+		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, model: w.model, runner: w.runner,
+		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
+		backup: l.backup, keyed: l.first, preferred: sub.preferred,
+	}
+	if l.target.Lenient {
+		down.ctx = resilience.WithLenient(l)
+	}
+	return down.do()
+}
+
+// eligible reports whether a failure of the first target tried makes the call
+// fail over. From then on every failure does.
+func (w *walk) eligible(r *result) bool {
+	if w.tried > 1 || r.certain || w.call.sweeping() || w.chain.rules.statuses.has(r.status) {
+		return true
+	}
+	code, message := w.runner.text(r)
+	return w.chain.rules.phrase(r.status, code, message) != ""
+}
+
+// skip tells why a target is not to be tried now, "" if it is. pinned leaves
+// its breaker out of it.
+func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
+	switch {
+	case t.Disabled:
+		return ReasonDisabled, nil
+	case t.Allow != nil && !t.Allow(w.ask):
+		return ReasonNotAllowed, nil
+	case w.call.wasTried(t, w.model):
+		return ReasonTried, nil
+	case t.Available != nil && !t.Available():
+		return ReasonUnavailable, nil
+	}
+	if sub := t.chain(); sub != nil {
+		return w.skipChain(sub, pinned)
+	}
+	if open := w.open(t); open != nil && !pinned {
+		return ReasonCircuitOpen, open
+	}
+	return "", nil
+}
+
+// skipChain tells why a chain as a target is not to be tried: none of its own
+// targets is. The reason is the one that is nearest to a try.
+func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.OpenError) {
+	for _, t := range c.targets {
+		why, o := w.skip(t, pinned)
+		if why == "" {
+			return "", nil
+		}
+		if rank(why) > rank(reason) {
+			reason = why
+		}
+		if o != nil && (open == nil || o.RetryAfter < open.RetryAfter) {
+			open = o
+		}
+	}
+	return reason, open
+}
+
+func rank(reason string) int {
+	return slices.Index([]string{
+		"", ReasonDisabled, ReasonNotAllowed, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
+	}, reason)
+}
+
+// open returns the rejection that the target's breaker would give now.
+func (w *walk) open(t *target) *breaker.OpenError {
+	if t.peek == nil {
+		return nil
+	}
+	return t.peek.Peek(t.model(w.model))
+}
+
+// lastResort gives an honest answer where every target was passed over: the
+// first that is merely unavailable is really tried, else the rejection with
+// the shortest wait is fetched from its own stack.
+func (w *walk) lastResort(first int) {
+	best, wait := -1, time.Duration(0)
+	for k := range w.chain.targets {
+		i := at(k, first)
+		reason, open := w.skip(w.chain.targets[i], w.pinned)
+		if reason == ReasonUnavailable && !w.pinned {
+			open = w.open(w.chain.targets[i])
+		}
+		switch {
+		case reason == "", reason == ReasonUnavailable && open == nil:
+			w.try(w.chain.targets[i], i == first)
+			return
+		case open != nil && (best < 0 || open.RetryAfter < wait):
+			best, wait = i, open.RetryAfter
+		}
+	}
+	if best >= 0 {
+		w.try(w.chain.targets[best], best == first)
+	}
+}
+
+// nothing is the result of a walk in which no target was tried.
+func (w *walk) nothing() result {
+	if gone(w.ctx) {
+		r := result{err: ctxError(w.ctx, nil)}
+		r.canceled, r.reason = canceled(w.ctx), ReasonTimeout
+		if r.canceled {
+			r.reason = ReasonCanceled
+		}
+		return r
+	}
+	return result{err: errNoTarget, reason: ReasonUnavailable, empty: w.call.anyTried()}
+}
+
+func (w *walk) skipped(t *target, reason string) {
+	w.record(t, Attempt{Skipped: true, Reason: reason, Start: time.Now()})
+}
+
+// record completes a and tells everybody who listens.
+func (w *walk) record(t *target, a Attempt) {
+	a.Target, a.Provider, a.Model = t.Name, t.Provider, t.model(w.model)
+	w.call.add(a)
+	w.chain.tele.attempt(w.ctx, t, a)
+}
