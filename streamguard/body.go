@@ -64,7 +64,7 @@ func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Form
 func (b *guardBody) load(o opening, contentType string) {
 	lenient := b.g.Lenient != nil && b.g.Lenient(b.req)
 	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient, ContentType: contentType})
-	b.c = &chunk{b: o.head}
+	b.chunk().b = o.head
 	b.srcErr = o.err
 	b.end.Stream = true
 	if b.g.Policy.EventTimeout > 0 {

@@ -225,7 +225,7 @@ func TestCaseB8_Comments(t *testing.T) {
 	pings := func(tail ...part) []part {
 		ps := whole(C("a"))
 		for range 40 {
-			ps = append(ps, part{wait: 50 * time.Millisecond, data: ": ping\n\n"})
+			ps = append(ps, part{wait: 70 * time.Millisecond, data: ": ping\n\n"})
 		}
 		return append(ps, tail...)
 	}

@@ -95,7 +95,7 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	b.first = first
 	first.watch(&b.src)
 	resp.Body = b.src.body
-	o := readOpening(resp)
+	o := readOpening(resp, b.chunk().b)
 	j := &judge{provider: g.Provider, format: w.Format, onVerdict: g.OnVerdict, logger: g.Logger}
 	switch {
 	case isStream(w, resp, o):

@@ -48,7 +48,11 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	j := &judge{provider: t.Provider, format: w.Format, onVerdict: t.OnVerdict, logger: t.Logger}
-	o := readOpening(resp)
+	size := int64(readAhead)
+	if n := resp.ContentLength; n >= 0 {
+		size = min(n, trustedLength) + 1 // room for the Read that sees the end
+	}
+	o := readOpening(resp, make([]byte, 0, size))
 	if !isStream(w, resp, o) {
 		return j.whole(req, resp, o)
 	}

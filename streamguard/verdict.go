@@ -65,13 +65,10 @@ type opening struct {
 	err  error // what reading it ended with, io.EOF for the end of the body
 }
 
-// readOpening reads resp's body until its shape shows, 64 KiB at most.
-func readOpening(resp *http.Response) opening {
-	size := int64(readAhead)
-	if n := resp.ContentLength; n >= 0 {
-		size = min(n, trustedLength) + 1
-	}
-	o := opening{head: make([]byte, 0, size)}
+// readOpening reads resp's body until its shape shows, 64 KiB at most. It uses
+// buf, which is empty, as far as that has room.
+func readOpening(resp *http.Response, buf []byte) opening {
+	o := opening{head: buf}
 	for empty := 0; o.err == nil && len(o.head) <= originalLimit; {
 		if len(o.head) == cap(o.head) {
 			o.head = append(o.head, 0)[:len(o.head)]
