@@ -65,6 +65,9 @@ func (x *exchange) play(p *reply) error {
 	for name, values := range p.header {
 		h[name] = values
 	}
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // else net/http guesses one
+	}
 	switch {
 	case p.length == untilClose:
 		// The server then neither chunks nor keeps the connection.
