@@ -1,0 +1,249 @@
+// Package config reads the configuration of surefoot's layers: one YAML file
+// and the process environment. Most callers should use [Load].
+//
+// # Layers
+//
+// A value comes from the strongest of four layers that names it: the built-in
+// defaults, the file's global blocks (resilience, failover, cache), the
+// environment, and the provider's own resilience block. A provider inherits
+// every key that it does not name, a single list or switch at a time.
+// [Config.Effective] shows where each value came from.
+//
+// # Values
+//
+// A YAML null and an environment variable that is set but empty count as not
+// given. A duration has a unit (15s, 500ms) or is a bare 0. Values, but not
+// keys, may hold ${NAME} and ${NAME:-default}; what is put in is text and is
+// not parsed as YAML. An unset ${NAME} in api_key makes the provider
+// unavailable and is a warning, elsewhere it is an error. For the retry and
+// circuit_breaker blocks an empty list means "no status"; everywhere else it
+// counts as not given.
+//
+// config.example.yaml, beside this package, shows every key.
+//
+// # Errors
+//
+// All faults of a configuration are told at once, as [Errors]: each with its
+// line, the full path of the field, what was found and what was expected, and
+// never with a secret.
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience"
+)
+
+// Config is a configuration that was read and checked. It does not change and
+// is safe for concurrent use. Printing it shows no credentials.
+type Config struct {
+	file, env scope // what the global blocks and the environment give
+	providers []*provider
+	virtual   []*virtual
+	warnings  []string
+}
+
+// Parse reads a configuration from the text of a YAML file and from an
+// environment; a nil lookup is an empty one. An error is of type [Errors] and
+// holds every fault.
+func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
+	}
+	l := &loader{lookup: lookup}
+	c := &Config{file: scope{}, env: scope{}}
+	var declared []*virtual
+	top, bad := parseYAML(data)
+	if bad != nil {
+		l.faults = append(l.faults, bad)
+	}
+	if top != nil {
+		declared = l.top(node{}.child(top, ""), c)
+	}
+	l.environment(resilienceFields, "resilience.", c.env)
+	l.environment(failoverFields, "", c.env)
+	l.environment(cacheFields, "", c.env)
+	l.environment([]field{modeField}, "", c.env)
+	c.virtual = overlay(declared, l.virtualVariable())
+	// What a broken document is about is not worth guessing at.
+	if bad == nil {
+		l.graph(c)
+		l.policies(c)
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults.sorted()
+	}
+	for _, p := range c.providers {
+		p.ModelsMode = c.settings(p.own).modelsMode
+	}
+	c.warnings = l.warnings
+	return c, nil
+}
+
+// Load reads the file at path and the process environment.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	c, err := Parse(data, os.LookupEnv)
+	if faults, ok := err.(Errors); ok { // Parse returns nothing else
+		for _, f := range faults {
+			f.File = path
+		}
+	}
+	return c, err
+}
+
+// top reads the document.
+func (l *loader) top(n node, c *Config) (declared []*virtual) {
+	known := []string{"resilience", "failover", "providers", "virtual_models", "cache"}
+	l.mapping(n, known, func(p pair) {
+		switch p.key {
+		case "resilience":
+			l.block(p.value, resilienceFields, "", c.file)
+		case "failover":
+			l.block(p.value, failoverFields, "failover.", c.file)
+		case "cache":
+			l.block(p.value, cacheFields, "cache.", c.file)
+		case "providers":
+			c.providers = l.providers(p.value)
+		case "virtual_models":
+			declared = l.virtualModels(p.value)
+		}
+	})
+	return declared
+}
+
+// settings resolves what holds with these scopes on top, the strongest last.
+func (c *Config) settings(own ...scope) settings {
+	s := defaults()
+	layers := append([]scope{c.file, c.env}, own...)
+	for _, f := range allFields() {
+		for _, layer := range layers {
+			if g, ok := layer[f.key]; ok {
+				assign(f.at(&s), g.value)
+			}
+		}
+	}
+	return s
+}
+
+func (c *Config) provider(name string) *provider {
+	for _, p := range c.providers {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// own is what a provider's blocks give; nil for one that is not configured.
+func (c *Config) own(name string) scope {
+	if p := c.provider(name); p != nil {
+		return p.own
+	}
+	return nil
+}
+
+// Policy returns the policy of a provider. A provider that is not configured
+// has the global one. The caller may change what it gets.
+func (c *Config) Policy(provider string) resilience.Policy {
+	return c.settings(c.own(provider)).policy
+}
+
+// Failover returns the global failover policy.
+func (c *Config) Failover() failover.Policy {
+	return c.settings().failover
+}
+
+// Providers returns the configured providers in the order of the file,
+// unavailable ones too.
+func (c *Config) Providers() []Provider {
+	all := make([]Provider, len(c.providers))
+	for i, p := range c.providers {
+		all[i] = p.Provider
+		all[i].Models = slices.Clone(p.Models)
+	}
+	return all
+}
+
+// RefreshInterval is how often every model list is fetched anew; 0 is never.
+func (c *Config) RefreshInterval() time.Duration { return c.settings().refresh }
+
+// RecheckInterval is how often the lists of failed providers are fetched
+// anew; 0 is never.
+func (c *Config) RecheckInterval() time.Duration { return c.settings().recheck }
+
+// Warnings tells what is not as it should be and no reason not to start, such
+// as an api_key whose variable is unset.
+func (c *Config) Warnings() []string { return slices.Clone(c.warnings) }
+
+// String counts what is configured.
+func (c Config) String() string {
+	return fmt.Sprintf("config: %d providers, %d virtual models", len(c.providers), len(c.virtual))
+}
+
+// Format prints the configuration as [Config.String] does, whatever the verb.
+func (c Config) Format(f fmt.State, verb rune) {
+	_, _ = io.WriteString(f, c.String())
+}
+
+// policies checks what only shows when all layers are put together, globally
+// and for each provider.
+func (l *loader) policies(c *Config) {
+	told := map[place]bool{}
+	l.policy(c, "", nil, told)
+	for _, p := range c.providers {
+		l.policy(c, p.Name, p.own, told)
+	}
+}
+
+// policy checks one resolved policy. Each fault is a zero that somebody wrote,
+// told once, at its own place.
+func (l *loader) policy(c *Config, provider string, own scope, told map[place]bool) {
+	p := c.settings(own).policy
+	tell := func(key, want string) {
+		g, ok := strongest(key, c.file, c.env, own)
+		if !ok || told[g.at] {
+			return
+		}
+		told[g.at] = true
+		hint := ""
+		if _, its := own[key]; !its && provider != "" {
+			hint = "the block of the provider " + provider + " needs it"
+		}
+		l.fault(g.at, fmt.Sprint(render(g.value)), want, hint)
+	}
+	if r := p.Retry; r.MaxRetries > 0 {
+		if r.InitialBackoff == 0 {
+			tell("retry.initial_backoff", "a backoff above 0 where there are retries (retry.max_retries)")
+		}
+		if r.MaxBackoff == 0 {
+			tell("retry.max_backoff", "a backoff above 0 where there are retries (retry.max_retries)")
+		}
+	}
+	if b := p.CircuitBreaker; !b.Disabled && b.FailureThreshold > 0 {
+		if b.SuccessThreshold < 1 {
+			tell("circuit_breaker.success_threshold", "at least 1 where the breaker is on")
+		}
+		if b.Timeout == 0 {
+			tell("circuit_breaker.timeout", "an open time above 0 where the breaker is on")
+		}
+	}
+}
+
+// strongest is the value of the last scope that has the key.
+func strongest(key string, scopes ...scope) (g given, ok bool) {
+	for _, s := range slices.Backward(scopes) {
+		if g, ok := s[key]; ok {
+			return g, true
+		}
+	}
+	return given{}, false
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard"
+)
+
+// Modes of a provider's configured models.
+const (
+	ModelsFallback  = "fallback"  // the configured models stand in where the upstream's list cannot be had
+	ModelsAllowlist = "allowlist" // they are all there is; the upstream is never asked
+)
+
+// settings is what all keys together resolve to, for one provider.
+type settings struct {
+	policy           resilience.Policy
+	failover         failover.Policy
+	refresh, recheck time.Duration
+	modelsMode       string
+}
+
+func defaults() settings {
+	return settings{
+		policy:     resilience.DefaultPolicy(),
+		failover:   failover.DefaultPolicy(),
+		refresh:    time.Hour,
+		recheck:    time.Minute,
+		modelsMode: ModelsFallback,
+	}
+}
+
+// A field is one key of the configuration: its name, the variable that sets
+// it for everyone, what it may be and where it goes. This table is the only
+// place that lists them.
+type field struct {
+	key   string
+	env   string // "" for none
+	kind  kind
+	at    func(*settings) any // a pointer into the settings
+	usual []string            // what a nil list stands for
+}
+
+// inverted points at a switch that is false where its key is true.
+type inverted struct{ off *bool }
+
+// resilienceFields are the keys of a resilience block, global or a provider's.
+var resilienceFields = []field{
+	{key: "retry.retry_on_statuses", env: "RETRY_ON_STATUSES", kind: noStatus, usual: []string{"429", "502", "503", "504", "522", "524"},
+		at: func(s *settings) any { return &s.policy.Retry.RetryOnStatuses }},
+	{key: "retry.max_retries", env: "RETRY_MAX_RETRIES", kind: counts,
+		at: func(s *settings) any { return &s.policy.Retry.MaxRetries }},
+	{key: "retry.initial_backoff", env: "RETRY_INITIAL_BACKOFF", kind: durations,
+		at: func(s *settings) any { return &s.policy.Retry.InitialBackoff }},
+	{key: "retry.max_backoff", env: "RETRY_MAX_BACKOFF", kind: durations,
+		at: func(s *settings) any { return &s.policy.Retry.MaxBackoff }},
+	{key: "retry.backoff_factor", env: "RETRY_BACKOFF_FACTOR", kind: kind{want: "a number of at least 1", parse: factor(1, math.MaxFloat64)},
+		at: func(s *settings) any { return &s.policy.Retry.BackoffFactor }},
+	{key: "retry.jitter_factor", env: "RETRY_JITTER_FACTOR", kind: kind{want: "a number from 0 to 1", parse: factor(0, 1)},
+		at: func(s *settings) any { return &s.policy.Retry.JitterFactor }},
+	{key: "retry.streams", kind: words(retry.StreamsNever, retry.StreamsHeldBack),
+		at: func(s *settings) any { return &s.policy.Retry.Streams }},
+	{key: "retry.replay", kind: words(retry.ReplayInference, retry.ReplaySafeOnly),
+		at: func(s *settings) any { return &s.policy.Retry.Replay }},
+	{key: "retry.attempt_timeout", kind: durations,
+		at: func(s *settings) any { return &s.policy.Retry.AttemptTimeout }},
+
+	{key: "circuit_breaker.enabled", env: "CIRCUIT_BREAKER_ENABLED", kind: switches,
+		at: func(s *settings) any { return inverted{&s.policy.CircuitBreaker.Disabled} }},
+	{key: "circuit_breaker.scope", env: "CIRCUIT_BREAKER_SCOPE", kind: words(breaker.ScopeProvider, breaker.ScopeModel),
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.Scope }},
+	{key: "circuit_breaker.failure_on_statuses", env: "CIRCUIT_BREAKER_FAILURE_ON_STATUSES", kind: noStatus, usual: []string{"429", "5xx"},
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.FailureOnStatuses }},
+	{key: "circuit_breaker.failure_threshold", env: "CIRCUIT_BREAKER_FAILURE_THRESHOLD", kind: counts,
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.FailureThreshold }},
+	{key: "circuit_breaker.success_threshold", env: "CIRCUIT_BREAKER_SUCCESS_THRESHOLD", kind: counts,
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.SuccessThreshold }},
+	{key: "circuit_breaker.timeout", env: "CIRCUIT_BREAKER_TIMEOUT", kind: durations,
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.Timeout }},
+	{key: "circuit_breaker.slow_call_threshold", env: "CIRCUIT_BREAKER_SLOW_CALL_THRESHOLD", kind: durations,
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.SlowCallThreshold }},
+
+	{key: "stream.idle_timeout", env: "HTTP_STREAM_IDLE_TIMEOUT", kind: durations,
+		at: func(s *settings) any { return &s.policy.Stream.IdleTimeout }},
+	{key: "stream.event_timeout", kind: durations,
+		at: func(s *settings) any { return &s.policy.Stream.EventTimeout }},
+	{key: "stream.first_event_timeout", kind: durations,
+		at: func(s *settings) any { return &s.policy.Stream.FirstEventTimeout }},
+	{key: "stream.hold_until", kind: words(streamguard.HoldFirstEvent, streamguard.HoldFirstContent, streamguard.HoldComplete),
+		at: func(s *settings) any { return &s.policy.Stream.HoldUntil }},
+	{key: "stream.hold_limit", kind: sizes,
+		at: func(s *settings) any { return &s.policy.Stream.HoldLimit }},
+	{key: "stream.incomplete_read", kind: words(streamguard.IncompleteReadError, streamguard.IncompleteReadEOF),
+		at: func(s *settings) any { return &s.policy.Stream.IncompleteRead }},
+	{key: "stream.strip_comments", kind: switches,
+		at: func(s *settings) any { return &s.policy.Stream.StripComments }},
+
+	{key: "timeout", env: "HTTP_TIMEOUT", kind: durations,
+		at: func(s *settings) any { return &s.policy.Timeout }},
+	{key: "errors_as_responses", kind: words(resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone),
+		at: func(s *settings) any { return &s.policy.ErrorsAsResponses }},
+}
+
+// failoverFields are the keys of the failover block, and of a virtual model's.
+var failoverFields = []field{
+	{key: "failover.enabled", env: "FAILOVER_ENABLED", kind: switches,
+		at: func(s *settings) any { return inverted{&s.failover.Disabled} }},
+	{key: "failover.retry_on_statuses", env: "FAILOVER_RETRY_ON_STATUSES", kind: someStatus, usual: []string{"429", "5xx"},
+		at: func(s *settings) any { return &s.failover.RetryOnStatuses }},
+	{key: "failover.retry_on_errors", env: "FAILOVER_RETRY_ON_ERRORS", kind: phrases, usual: []string{"the built-in phrases"},
+		at: func(s *settings) any { return &s.failover.RetryOnErrors }},
+	{key: "failover.max_attempts", env: "FAILOVER_MAX_ATTEMPTS", kind: counts,
+		at: func(s *settings) any { return &s.failover.MaxAttempts }},
+}
+
+// cacheFields are the keys of the cache block. Numbers are seconds.
+var cacheFields = []field{
+	{key: "cache.model.refresh_interval", env: "CACHE_REFRESH_INTERVAL", kind: intervals,
+		at: func(s *settings) any { return &s.refresh }},
+	{key: "cache.model.recheck_interval", env: "PROVIDER_RECHECK_INTERVAL", kind: intervals,
+		at: func(s *settings) any { return &s.recheck }},
+}
+
+// modeField is the one key outside a resilience block that a provider and the
+// environment both set.
+var modeField = field{key: "models_mode", env: "CONFIGURED_PROVIDER_MODELS_MODE", kind: words(ModelsFallback, ModelsAllowlist),
+	at: func(s *settings) any { return &s.modelsMode }}
+
+// allFields returns every field, in the order of the documentation.
+func allFields() []field {
+	return slices.Concat(resilienceFields, failoverFields, cacheFields, []field{modeField})
+}
+
+// assign stores a parsed value where the field points.
+func assign(at, v any) {
+	switch p := at.(type) {
+	case inverted:
+		*p.off = !v.(bool)
+	case *bool:
+		*p = v.(bool)
+	case *int:
+		*p = v.(int)
+	case *int64:
+		*p = v.(int64)
+	case *float64:
+		*p = v.(float64)
+	case *string:
+		*p = v.(string)
+	case *time.Duration:
+		*p = v.(time.Duration)
+	case *[]string:
+		*p = append([]string{}, v.([]string)...)
+	}
+}
+
+// read is the value at a field's place.
+func read(at any) any {
+	switch p := at.(type) {
+	case inverted:
+		return !*p.off
+	case *bool:
+		return *p
+	case *int:
+		return *p
+	case *int64:
+		return *p
+	case *float64:
+		return *p
+	case *string:
+		return *p
+	case *time.Duration:
+		return *p
+	case *[]string:
+		return *p
+	}
+	return nil
+}

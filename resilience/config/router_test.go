@@ -1,0 +1,241 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience/config"
+)
+
+// upstreams is a stub of every provider's stack: it answers with the status
+// that is set for "provider/model", 200 otherwise, and keeps what was asked.
+type upstreams struct {
+	status map[string]int
+	asked  []string
+	auth   []string
+	urls   []string
+	built  []string
+}
+
+type stub struct {
+	name string
+	u    *upstreams
+}
+
+func (s stub) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := req.Body.Close(); err != nil {
+		return nil, err
+	}
+	var asked struct{ Model string }
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, err
+	}
+	name := s.name + "/" + asked.Model
+	s.u.asked = append(s.u.asked, name)
+	s.u.auth = append(s.u.auth, req.Header.Get("Authorization")+req.Header.Get("X-Api-Key"))
+	s.u.urls = append(s.u.urls, req.URL.String())
+	status := s.u.status[name]
+	if status == 0 {
+		status = 200
+	}
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`)), Request: req,
+	}, nil
+}
+
+func (u *upstreams) stack(p config.Provider) (http.RoundTripper, error) {
+	u.built = append(u.built, p.Name)
+	return stub{p.Name, u}, nil
+}
+
+// ask sends one chat call and returns the status.
+func ask(t *testing.T, r http.RoundTripper, model string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://caller.example.com/v1/chat/completions", strings.NewReader(`{"model":"`+model+`","messages":[]}`))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := r.RoundTrip(req)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+const routed = `
+providers:
+  openai: {api_key: ko}
+  anthropic: {api_key: ka, base_url: "https://a.example.com/v1"}
+  cloudflare: {type: openai, base_url: "https://cf.example.com/ai/v1?gateway=g", models: [m1, m2], api_key: kc}
+  groq: {api_key: "${NONE}", models: [m2]}
+virtual_models:
+  - {source: fast, target: m1}
+  - source: smart
+    targets:
+      - {model: groq/llama}
+      - {model: fast}
+      - {model: anthropic/claude}
+      - {model: openai/gpt}
+  - {source: capped, targets: [{model: fast}, {model: openai/a}, {model: openai/b}], failover: {max_attempts: 1}}
+  - {source: spread, strategy: round_robin, failover: false, targets: [{model: openai/a, weight: 2}, {model: anthropic/b}]}
+  - {source: cheap, strategy: cost, targets: [{model: openai/a, cost: 2}, {model: anthropic/b, cost: 1}]}
+  - {source: off, target: openai/x, enabled: false}
+  - {source: through, targets: [{model: off}, {model: openai/y, disabled: true}, {model: openai/z}]}
+  - {source: openai/real, targets: [{model: openai/real}, {model: anthropic/mirror}]}
+  - {source: anthropic/mirror, targets: [{model: anthropic/mirror}, {model: openai/real}]}
+`
+
+func TestRouter(t *testing.T) {
+	for _, row := range []struct {
+		name, model string
+		down        []string
+		status      int
+		asked       []string
+	}{
+		{"virtual model", "fast", nil, 200, []string{"cloudflare/m1"}},
+		{"nested, an unavailable provider is passed over", "smart", nil, 200, []string{"cloudflare/m1"}},
+		{"nested fails over", "smart", []string{"cloudflare/m1", "anthropic/claude"}, 200, []string{"cloudflare/m1", "anthropic/claude", "openai/gpt"}},
+		{"own cap", "capped", []string{"cloudflare/m1", "openai/a"}, 503, []string{"cloudflare/m1", "openai/a"}},
+		{"spread only", "spread", []string{"openai/a", "anthropic/b"}, 503, []string{"openai/a"}},
+		{"cheapest first", "cheap", nil, 200, []string{"anthropic/b"}},
+		{"disabled ones are passed over", "through", nil, 200, []string{"openai/z"}},
+		{"mutual backups", "openai/real", []string{"openai/real", "anthropic/mirror"}, 503, []string{"openai/real", "anthropic/mirror"}},
+		{"provider named", "openai/gpt-4o", nil, 200, []string{"openai/gpt-4o"}},
+		{"provider named, model with a slash", "openai/org/model", nil, 200, []string{"openai/org/model"}},
+		{"configured model", "m2", nil, 200, []string{"cloudflare/m2"}},
+		{"nobody's model", "gpt-9", nil, 404, nil},
+		{"not enabled", "off", nil, 404, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			u := &upstreams{status: map[string]int{}}
+			for _, d := range row.down {
+				u.status[d] = 503
+			}
+			r, err := parse(t, routed, nil).Router(u.stack)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"openai", "anthropic", "cloudflare", "groq"}, u.built, "one stack a provider")
+			assert.Equal(t, row.status, ask(t, r, row.model))
+			assert.Equal(t, row.asked, u.asked)
+			r.CloseIdleConnections()
+		})
+	}
+}
+
+func TestRouterReachesEveryProviderItsOwnWay(t *testing.T) {
+	u := &upstreams{}
+	r, err := parse(t, routed, nil).Router(u.stack)
+	require.NoError(t, err)
+	for range 2 { // the second time from what was kept
+		ask(t, r, "openai/gpt")
+		ask(t, r, "m1")
+		ask(t, r, "anthropic/c")
+	}
+	assert.Equal(t, []string{"Bearer ko", "Bearer kc", "ka"}, u.auth[3:])
+	assert.Equal(t, []string{
+		"https://api.openai.com/v1/chat/completions",
+		"https://cf.example.com/ai/v1/chat/completions?gateway=g",
+		"https://a.example.com/v1/chat/completions",
+	}, u.urls[3:])
+}
+
+func TestRouterOfOneProviderNeedsNoNames(t *testing.T) {
+	u := &upstreams{}
+	r, err := parse(t, "providers: {openai: }\nvirtual_models: [{source: a, target: gpt}]", nil).Router(u.stack)
+	require.NoError(t, err)
+	assert.Equal(t, 200, ask(t, r, "anything"))
+	assert.Equal(t, 200, ask(t, r, "a"))
+	assert.Equal(t, []string{"openai/anything", "openai/gpt"}, u.asked)
+}
+
+func TestVirtualModelsVariableWins(t *testing.T) {
+	u := &upstreams{}
+	c := parse(t, routed, map[string]string{"VIRTUAL_MODELS": `[{"source":"fast","targets":[{"model":"openai/from-env","lenient":true}]},{"source":"new","target":"fast","description":"d"}]`})
+	r, err := c.Router(u.stack)
+	require.NoError(t, err)
+	ask(t, r, "fast")
+	ask(t, r, "new")
+	ask(t, r, "cheap")
+	assert.Equal(t, []string{"openai/from-env", "openai/from-env", "anthropic/b"}, u.asked)
+}
+
+func TestRouterWithFailoverOff(t *testing.T) {
+	u := &upstreams{status: map[string]int{"openai/a": 503}}
+	text := "providers: {openai: , anthropic: }\nvirtual_models:\n  - {source: v, targets: [{model: openai/a}, {model: anthropic/b}]}\n  - {source: w, failover: true, targets: [{model: openai/a}, {model: anthropic/b}]}\n"
+	c := parse(t, text, map[string]string{"FAILOVER_ENABLED": "false"})
+	assert.True(t, c.Failover().Disabled)
+	r, err := c.Router(u.stack)
+	require.NoError(t, err)
+	assert.Equal(t, 503, ask(t, r, "v"))
+	assert.Equal(t, 200, ask(t, r, "w"), "its own switch is the stronger layer")
+	assert.Equal(t, []string{"openai/a", "openai/a", "anthropic/b"}, u.asked)
+}
+
+func TestRouterTellsWhichStackFailed(t *testing.T) {
+	c := parse(t, routed, nil)
+	boom := errors.New("boom")
+	_, err := c.Router(func(p config.Provider) (http.RoundTripper, error) {
+		if p.Name == "anthropic" {
+			return nil, boom
+		}
+		return http.DefaultTransport, nil
+	})
+	require.ErrorIs(t, err, boom)
+	require.ErrorContains(t, err, "anthropic")
+	_, err = c.Router(func(config.Provider) (http.RoundTripper, error) { return nil, nil }) //nolint:nilnil // what is tested
+	require.ErrorContains(t, err, "openai")
+	r, err := c.Router(nil)
+	require.NoError(t, err)
+	r.CloseIdleConnections()
+}
+
+// The program of the README.
+func TestChainOverProviders(t *testing.T) {
+	c := parse(t, routed, nil)
+	u := &upstreams{status: map[string]int{"openai/gpt": 503}}
+	var targets []failover.Target
+	for _, p := range c.Providers() {
+		rt, err := u.stack(p)
+		require.NoError(t, err)
+		targets = append(targets, failover.Target{Name: p.Name, Provider: p.Name, BaseURL: p.BaseURL, Header: p.Header(), Transport: rt, Available: p.Available})
+	}
+	chain, err := failover.NewChain(c.Failover(), targets...)
+	require.NoError(t, err)
+	assert.Equal(t, 200, ask(t, chain, "gpt"))
+	assert.Equal(t, []string{"openai/gpt", "anthropic/gpt"}, u.asked)
+}
+
+func TestWarnsOfAVirtualModelThatNobodyReaches(t *testing.T) {
+	c := parse(t, "providers: {openai: , anthropic: }\nvirtual_models:\n  - {source: openai/a, target: anthropic/b}\n", nil)
+	require.Len(t, c.Warnings(), 1)
+	assert.Contains(t, c.Warnings()[0], "line 3: virtual_models[0].source: ")
+}
+
+func TestModels(t *testing.T) {
+	c := parse(t, "providers:\n  openai-eu: {type: openai, models: [a, b, a]}\n  groq: {models: []}\n  mistral: {models: [c], models_mode: allowlist}\n",
+		map[string]string{"OPENAI_EU_MODELS": "x, y,x", "GROQ_MODELS": " ", "CONFIGURED_PROVIDER_MODELS_MODE": "fallback"})
+	p := c.Providers()
+	assert.Equal(t, []string{"x", "y"}, p[0].Models)
+	assert.Empty(t, p[1].Models)
+	assert.Equal(t, []string{"c"}, p[2].Models)
+	assert.Equal(t, []string{"fallback", "fallback", "allowlist"}, []string{p[0].ModelsMode, p[1].ModelsMode, p[2].ModelsMode})
+	p[0].Models[0] = "changed"
+	assert.Equal(t, "x", c.Providers()[0].Models[0])
+
+	c = parse(t, "providers:\n  a-b: {type: openai}\n  a.b: {type: openai}\n", map[string]string{"A_B_MODELS": "m"})
+	require.Len(t, c.Warnings(), 1)
+	assert.Contains(t, c.Warnings()[0], "A_B_MODELS")
+}

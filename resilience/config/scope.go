@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// given is one value that somebody wrote.
+type given struct {
+	value  any
+	at     place
+	hidden bool // a variable was put in: the text is not shown
+}
+
+// A scope holds what one layer of the configuration gives, by key, and
+// nothing else: what is not in it is inherited.
+type scope map[string]given
+
+// block reads a nested block of fields; prefix is what their keys start with
+// and the block's path does not repeat.
+func (l *loader) block(n node, fields []field, prefix string, into scope) {
+	var known []string
+	leaf := map[string]field{}
+	for _, f := range fields {
+		rest, ok := strings.CutPrefix(f.key, prefix)
+		if !ok {
+			continue
+		}
+		key, _, nested := strings.Cut(rest, ".")
+		if !nested {
+			leaf[key] = f
+		}
+		if !slices.Contains(known, key) {
+			known = append(known, key)
+		}
+	}
+	l.mapping(n, known, func(p pair) {
+		f, ok := leaf[p.key]
+		if !ok {
+			l.block(p.value, fields, prefix+p.key+".", into)
+		} else if g, ok := l.value(p.value, f.kind); ok {
+			into[f.key] = g
+		}
+	})
+}
+
+// value reads a scalar or a list of them. ok is false where nothing is given
+// or it is a fault.
+func (l *loader) value(n node, k kind) (g given, ok bool) {
+	if !k.list {
+		text, hidden, ok := l.text(n, k.want)
+		if !ok {
+			return g, false
+		}
+		v, ok := l.parsed(n.place(), text, hidden, k)
+		return given{v, n.place(), hidden}, ok
+	}
+	if n.isNull() {
+		return g, false
+	}
+	g = given{at: n.place()}
+	all, good := []string{}, n.Kind == yaml.SequenceNode
+	for _, c := range l.elements(n, k.want) {
+		if c.isNull() {
+			l.fault(c.place(), "nothing", k.each, "")
+			good = false
+			continue
+		}
+		before := len(l.faults)
+		text, hidden, ok := l.text(c, k.each)
+		if !ok {
+			good = good && len(l.faults) == before
+			continue
+		}
+		v, ok := l.parsed(c.place(), text, hidden, k)
+		if !ok {
+			good = false
+			continue
+		}
+		g.hidden = g.hidden || hidden
+		all = append(all, v.(string))
+	}
+	// [] says "none" where that means something. A list whose elements all
+	// came to nothing says nothing.
+	g.value = all
+	return g, good && (len(all) > 0 || k.keepEmpty && len(n.Content) == 0)
+}
+
+// text reads a scalar with its variables put in. ok is false where nothing is
+// given or it is a fault; hidden says that the text is not to be shown.
+func (l *loader) text(n node, want string) (text string, hidden, ok bool) {
+	if l.spent(n) || n.isNull() {
+		return "", false, false
+	}
+	if n.Kind != yaml.ScalarNode {
+		l.fault(n.place(), n.what(), want, "")
+		return "", false, false
+	}
+	if n.variable != "" {
+		return n.Value, false, true
+	}
+	e := expand(n.Value, l.lookup)
+	switch {
+	case e.fault != "":
+		l.fault(n.place(), e.fault, want, "")
+		return "", true, false
+	case len(e.missing) > 0:
+		l.fault(n.place(), unset(e.missing), want, fmt.Sprintf("set it, or write ${%s:-default}", e.missing[0]))
+		return "", true, false
+	}
+	return e.text, e.used, !e.used || e.text != ""
+}
+
+// unset names variables that hold nothing.
+func unset(names []string) string {
+	return "no value in the environment variable " + strings.Join(names, ", ")
+}
+
+// parsed parses one scalar, or tells what is wrong with it.
+func (l *loader) parsed(at place, text string, hidden bool, k kind) (any, bool) {
+	v, hint, ok := k.parse(text)
+	if !ok {
+		want := k.want
+		if k.list {
+			want = k.each
+		}
+		l.fault(at, shown(text, hidden), want, hint)
+	}
+	return v, ok
+}
+
+// shown quotes a value for a message.
+func shown(text string, hidden bool) string {
+	const most = 60
+	switch {
+	case hidden:
+		return "a value that is not shown"
+	case len(text) > most:
+		return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// environment reads the variables of fields, which stand for everyone. path
+// is what the keys' full paths start with.
+func (l *loader) environment(fields []field, path string, into scope) {
+	for _, f := range fields {
+		text, ok := l.variable(f.env)
+		if !ok {
+			continue
+		}
+		at := place{variable: f.env, path: path + f.key}
+		if !f.kind.list {
+			if v, ok := l.parsed(at, text, false, f.kind); ok {
+				into[f.key] = given{value: v, at: at}
+			}
+			continue
+		}
+		all, good := []string{}, true
+		for _, s := range split(text) {
+			v, ok := l.parsed(at, s, false, f.kind)
+			if good = good && ok; ok {
+				all = append(all, v.(string))
+			}
+		}
+		if len(all) == 0 && good {
+			l.fault(at, shown(text, false), f.kind.want, "separate them with commas")
+		} else if good {
+			into[f.key] = given{value: all, at: at}
+		}
+	}
+}
+
+// variable is the value of an environment variable; empty counts as not given.
+func (l *loader) variable(name string) (string, bool) {
+	if name == "" {
+		return "", false
+	}
+	text, ok := l.lookup(name)
+	text = strings.TrimSpace(text)
+	return text, ok && text != ""
+}
+
+// split takes a list of the environment apart.
+func split(text string) []string {
+	var all []string
+	for s := range strings.SplitSeq(text, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A kind is what a value may look like. parse sees one scalar, of a list one
+// element, and returns an int, int64, float64, bool, string or time.Duration;
+// hint may say what is wrong with a text that is refused.
+type kind struct {
+	want      string
+	each      string // what one element of a list may be
+	list      bool
+	keepEmpty bool // [] means none; otherwise it means "not given"
+	parse     func(text string) (v any, hint string, ok bool)
+}
+
+var (
+	durations = kind{want: "a duration such as 15s or 500ms, or 0", parse: parseDuration}
+	intervals = kind{want: "a number of seconds, 0 or more", parse: parseInterval}
+	counts    = kind{want: "a whole number, 0 or more", parse: parseCount}
+	sizes     = kind{want: "a number of bytes such as 8388608 or 8MiB", parse: parseSize}
+	switches  = kind{want: "true or false", parse: parseSwitch}
+	weights   = kind{want: "a whole number, 0 to 2147483647", parse: parseWeight}
+	costs     = kind{want: "a number, 0 or more", parse: factor(0, math.MaxFloat64)}
+	texts     = kind{want: "a text", parse: func(s string) (any, string, bool) { return s, "", s != "" }}
+	names     = kind{want: "a list of names such as [a, b]", each: "a name", list: true, parse: texts.parse}
+	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is no number", list: true, parse: parsePhrase}
+
+	noStatus   = kind{want: statusWant, each: oneStatus, list: true, keepEmpty: true, parse: parseStatus}
+	someStatus = kind{want: statusWant, each: oneStatus, list: true, parse: parseStatus}
+)
+
+const (
+	statusWant = "a list of status codes and classes such as [429, 5xx]"
+	oneStatus  = "a status code 100 to 599 or a class 1xx to 5xx"
+)
+
+// words is a kind of which only these are written.
+func words(known ...string) kind {
+	return kind{want: list(known), parse: func(s string) (any, string, bool) {
+		for _, k := range known {
+			if s == k {
+				return s, "", true
+			}
+		}
+		return nil, meant(s, known), false
+	}}
+}
+
+func parseDuration(s string) (any, string, bool) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err == nil && d < 0:
+		return nil, "a duration is not negative", false
+	case err == nil:
+		return d, "", true
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return nil, "a number needs a unit: ns, us, ms, s, m or h", false
+	}
+	return nil, "", false
+}
+
+func parseInterval(s string) (any, string, bool) {
+	n, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return parseDuration(s)
+	case n < 0:
+		return nil, "an interval is not negative", false
+	case int64(n) > int64(math.MaxInt64/time.Second):
+		return nil, "that is longer than 292 years", false
+	}
+	return time.Duration(n) * time.Second, "", true
+}
+
+func parseCount(s string) (any, string, bool) {
+	n, err := strconv.Atoi(s)
+	if err == nil && n < 0 {
+		return nil, "a count is not negative", false
+	}
+	return n, "", err == nil
+}
+
+func parseWeight(s string) (any, string, bool) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	return int(n), "", err == nil
+}
+
+func parseSize(s string) (any, string, bool) {
+	number, shift := s, 0
+	for unit, bits := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
+		if n, found := strings.CutSuffix(s, unit); found {
+			number, shift = strings.TrimSpace(n), bits
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil:
+		return nil, "", false
+	case n < 0:
+		return nil, "a size is not negative", false
+	case n > math.MaxInt64>>shift:
+		return nil, "that is too large", false
+	}
+	return n << shift, "", true
+}
+
+func parseSwitch(s string) (any, string, bool) {
+	switch strings.ToLower(s) {
+	case "true":
+		return true, "", true
+	case "false":
+		return false, "", true
+	}
+	return nil, "", false
+}
+
+// factor parses a number from low to high.
+func factor(low, high float64) func(string) (any, string, bool) {
+	return func(s string) (any, string, bool) {
+		f, err := strconv.ParseFloat(s, 64)
+		// A NaN fails both comparisons.
+		return f, "", err == nil && f >= low && f <= high
+	}
+}
+
+var status = regexp.MustCompile(`^[1-5]([0-9][0-9]|[xX][xX])$`)
+
+func parseStatus(s string) (any, string, bool) {
+	return strings.ToLower(s), "", status.MatchString(s)
+}
+
+var numeric = regexp.MustCompile(`^([0-9]+|[0-9][xX][xX])$`)
+
+// parsePhrase wants a word that is no number: a number only constrains the
+// status, and a phrase of nothing else would match every error of it.
+func parsePhrase(s string) (any, string, bool) {
+	text := false
+	for w := range strings.FieldsSeq(s) {
+		if !numeric.MatchString(w) {
+			text = true
+		} else if !status.MatchString(w) {
+			return nil, w + " is neither a status 100 to 599 nor a class 1xx to 5xx", false
+		}
+	}
+	if !text {
+		return nil, "a status alone belongs in retry_on_statuses", false
+	}
+	return s, "", true
+}
