@@ -15,13 +15,17 @@ const saveDelay = time.Second
 const hungGrace = time.Second
 
 // flight is one fetch of one provider's list, waited for by any number of
-// callers. It belongs to none of them: each may stop waiting.
+// callers. It belongs to none of them: each may stop waiting. It ends early
+// when Run ends or, where nobody keeps Run going, when the last of them left.
 type flight struct {
-	seq     uint64
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error // valid once done is closed
-	dropped bool  // guarded by Registry.mu: Run ended, nothing is recorded
+	seq    uint64
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // valid once done is closed
+
+	// Guarded by Registry.mu.
+	waiters int
+	dropped bool // ended early: nothing is recorded
 }
 
 // Run asks every provider, then again every refresh interval, and those that
@@ -89,8 +93,7 @@ func (r *Registry) stop() {
 	for _, p := range r.table.Load().order {
 		for _, f := range []*flight{p.background, p.forced} {
 			if f != nil {
-				f.dropped = true
-				f.cancel()
+				f.drop()
 				under = append(under, f)
 			}
 		}
@@ -118,15 +121,15 @@ func (r *Registry) start(want func(*provider) bool) {
 }
 
 // Refresh asks the named providers now, all of them if none is named, and
-// waits until they have answered or ctx is done; a fetch that outlives its
-// callers goes on up to the time limit. Refreshes at the same time share one
-// fetch a provider. A Refresh does not join a fetch of the loops or of a
+// waits until they have answered or ctx is done; while Run is going, a fetch
+// that outlives its callers goes on up to the time limit. Refreshes at the
+// same time share one fetch a provider. A Refresh does not join a fetch of the loops or of a
 // look-up, which may have begun before whatever made the caller ask; the
 // result of the fetch that began last stays. The error joins those of the
 // providers that failed.
 func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("discovery: refresh: %w", err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("discovery: refresh: %w", ended(ctx))
 	}
 	t := r.table.Load()
 	ps := t.order
@@ -146,6 +149,7 @@ func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 	for i, p := range ps {
 		if p.asked {
 			flights[i] = r.startLocked(p, true)
+			flights[i].waiters++
 		}
 	}
 	r.mu.Unlock()
@@ -153,7 +157,7 @@ func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 		if f == nil {
 			continue
 		}
-		if err := f.wait(ctx); err != nil {
+		if err := r.wait(ctx, f); err != nil {
 			errs = append(errs, fmt.Errorf("provider %s: %w", ps[i].Name, err))
 		}
 	}
@@ -163,7 +167,10 @@ func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 	return errors.Join(errs...)
 }
 
-func (f *flight) wait(ctx context.Context) error {
+// wait returns how a fetch ended, or the reason of ctx if that is done before.
+// The caller has counted itself among the waiters.
+func (r *Registry) wait(ctx context.Context, f *flight) error {
+	defer r.leave(f)
 	select {
 	case <-f.done:
 		return f.err
@@ -173,20 +180,43 @@ func (f *flight) wait(ctx context.Context) error {
 	case <-f.done:
 		return f.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
+}
+
+// ended is why ctx is done: its error and, where there is one, the caller's
+// cause.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+func (r *Registry) leave(f *flight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.waiters--; f.waiters == 0 && !r.running {
+		f.drop()
+	}
+}
+
+func (f *flight) drop() {
+	f.dropped = true
+	f.cancel()
 }
 
 // startLocked joins the fetch that is under way or begins one. The caller
 // holds mu.
 func (r *Registry) startLocked(p *provider, forced bool) *flight {
 	switch {
-	case p.forced != nil:
+	case p.forced != nil && !p.forced.dropped:
 		return p.forced
-	case p.background != nil && !forced:
+	case p.background != nil && !p.background.dropped && !forced:
 		return p.background
 	}
-	f := &flight{done: make(chan struct{})}
+	f := &flight{done: make(chan struct{}), cancel: func() {}}
 	if r.closing {
 		f.err = context.Canceled
 		close(f.done)

@@ -166,13 +166,19 @@ func search(ms []Model, id string) (Model, bool) {
 func (r *Registry) lookUp(ctx context.Context, p *provider, id, name string) error {
 	r.mu.Lock()
 	f, err := r.lookUpLocked(p, id)
+	if f != nil {
+		f.waiters++
+	}
 	r.mu.Unlock()
 	if f == nil {
 		return err
 	}
-	err = f.wait(ctx)
-	if ctx.Err() != nil && err != nil {
+	err = r.wait(ctx, f)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return err
+	case errors.Is(err, context.Canceled): // Run ended: that says nothing of the model
+		return fmt.Errorf("%w: the registry is stopping", ErrUnavailable)
 	}
 	if _, ok := r.find(p, id, name); ok {
 		return nil
@@ -193,10 +199,15 @@ func (r *Registry) lookUpLocked(p *provider, id string) (*flight, error) {
 	if err, ok := p.misses.recall(id, now); ok {
 		return nil, err
 	}
-	if p.forced == nil && p.background == nil && (r.closing || !p.misses.take(now)) {
+	if !p.underWay() && (r.closing || !p.misses.take(now)) {
 		return nil, p.lack()
 	}
 	return r.startLocked(p, false), nil
+}
+
+// underWay reports whether a look-up would join a fetch. The caller holds mu.
+func (p *provider) underWay() bool {
+	return p.forced != nil && !p.forced.dropped || p.background != nil && !p.background.dropped
 }
 
 // lack says why a model is not there: it is unknown if the list is current,

@@ -92,9 +92,7 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 	s := r.discovered(p)
 	v := p.window.view(now)
 	s.Calls, s.Failures, s.Window = v.calls, v.failures, v.chart[:]
-	if v.failure.Reason != "" || v.failure.Status != 0 {
-		f := v.failure
-		f.Reason = clip(f.Reason, 64)
+	if f := v.failure; !f.Time.IsZero() {
 		s.LastFailure = &f
 	}
 	if len(v.failing) > 0 {
@@ -112,7 +110,7 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 func (r *Registry) discovered(p *provider) ProviderStatus {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	s := ProviderStatus{Name: p.Name, Available: p.available.Load(), LastChecked: p.checked, LastGood: p.lastGood}
+	s := ProviderStatus{Name: p.Name, Available: p.available.Load(), LastChecked: p.checked.UTC(), LastGood: p.lastGood.UTC()}
 	ms, from := p.serving()
 	s.Source = from
 	if len(ms) == 0 {
@@ -203,7 +201,7 @@ func deciding(all []breaker.Snapshot, v view) (breaker.Snapshot, bool) {
 func breakerStatus(b breaker.Snapshot, now time.Time) BreakerStatus {
 	s := BreakerStatus{Key: clip(b.Key, maxNameBytes), State: b.State.String(), Failures: b.Failures}
 	if b.State == breaker.Open {
-		s.NextProbe = now.Add(b.RetryAfter)
+		s.NextProbe = now.Add(b.RetryAfter).UTC()
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -115,7 +116,7 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	w.all.add(at, failed)
 	w.ring(c.Model, at).add(at, failed)
 	if failed {
-		w.failure = CallFailure{Time: now, Model: w.lastKey, Status: c.Status, Reason: c.Reason}
+		w.failure = CallFailure{Time: now.UTC(), Model: w.lastKey, Status: c.Status, Reason: clip(cmp.Or(c.Reason, c.Outcome, "error"), 64)}
 	}
 }
 

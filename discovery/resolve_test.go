@@ -1,0 +1,134 @@
+package discovery_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/discovery"
+)
+
+func TestResolveNames(t *testing.T) {
+	off := newFake("both", "only-off")
+	r := registry(t, discovery.Config{},
+		discovery.Provider{Name: "off", Lister: off},
+		discovery.Provider{Name: "on", Lister: newFake("both", "meta/llama")},
+		discovery.Provider{Name: "openrouter", Lister: newFake("openrouter/auto", "meta/llama")})
+	require.NoError(t, r.Refresh(t.Context()))
+	off.set(errDown)
+	require.Error(t, r.Refresh(t.Context()))
+	for name, want := range map[string]string{
+		"off/both":        "off/both stale",
+		"on/both":         "on/both",
+		"both":            "on/both", // the first that is not offline
+		"only-off":        "off/only-off stale",
+		"meta/llama":      "on/meta/llama",
+		"on/meta/llama":   "on/meta/llama",
+		"openrouter/auto": "openrouter/openrouter/auto",
+	} {
+		m, err := r.Resolve(t.Context(), name)
+		require.NoError(t, err, name)
+		got := m.Name()
+		if m.Stale {
+			got += " stale"
+		}
+		assert.Equal(t, want, got)
+	}
+	for _, name := range []string{"", "/", "on/", "on/nope", "nope", "nobody/both", "on/" + strings.Repeat("x", 1<<20)} {
+		_, err := r.Resolve(t.Context(), name)
+		require.ErrorIs(t, err, discovery.ErrUnknownModel, clipped(name))
+		var re *discovery.ResolveError
+		require.ErrorAs(t, err, &re)
+		assert.Equal(t, 404, re.StatusCode())
+		assert.Less(t, len(err.Error()), 1000)
+	}
+	_, err := r.Resolve(t.Context(), "off/unheard-of")
+	require.ErrorIs(t, err, discovery.ErrUnavailable, "nobody can say")
+}
+
+func clipped(s string) string { return s[:min(len(s), 20)] }
+
+func TestResolveFindsANewModel(t *testing.T) {
+	f := newFake("a")
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: f})
+	require.NoError(t, r.Refresh(t.Context()))
+	_, err := r.Resolve(t.Context(), "p/b")
+	require.ErrorIs(t, err, discovery.ErrUnknownModel)
+	f.set(nil, "a", "c")
+	m, err := r.Resolve(t.Context(), "p/c")
+	require.NoError(t, err)
+	assert.Equal(t, "p/c", m.Name())
+	f.set(nil, "a", "b")
+	_, err = r.Resolve(t.Context(), "p/b")
+	require.ErrorIs(t, err, discovery.ErrUnknownModel, "remembered for a minute")
+}
+
+func TestResolveIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: f})
+		require.NoError(t, r.Refresh(t.Context()))
+		for range 1000 {
+			_, err := r.Resolve(t.Context(), "p/same")
+			require.ErrorIs(t, err, discovery.ErrUnknownModel)
+		}
+		assert.EqualValues(t, 2, f.count.Load())
+		for i := range 1000 {
+			_, err := r.Resolve(t.Context(), fmt.Sprintf("p/n%d", i))
+			require.ErrorIs(t, err, discovery.ErrUnknownModel)
+		}
+		assert.LessOrEqual(t, f.count.Load(), int64(6))
+		time.Sleep(time.Minute)
+		f.set(nil, "a", "same")
+		_, err := r.Resolve(t.Context(), "p/same")
+		require.NoError(t, err, "not forgotten for ever")
+	})
+}
+
+func TestResolveWaitsNoLongerThanItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: listFunc(func(ctx context.Context) ([]discovery.Model, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		_, err := r.Resolve(ctx, "p/a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 100*time.Millisecond, time.Since(begin))
+		var re *discovery.ResolveError
+		require.ErrorAs(t, err, &re)
+		assert.Equal(t, 504, re.StatusCode())
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		_, err = r.Resolve(gone, "p/a")
+		require.ErrorAs(t, err, &re)
+		assert.Equal(t, 0, re.StatusCode())
+	})
+}
+
+// The lists' age does not depend on the wall clock: what is remembered ends
+// by the monotonic one, which synctest moves together with timers.
+func TestCaseD10_MemoryEndsOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: f})
+		require.NoError(t, r.Refresh(t.Context()))
+		_, err := r.Resolve(t.Context(), "p/b")
+		require.Error(t, err)
+		f.set(nil, "b")
+		time.Sleep(time.Minute - time.Nanosecond)
+		_, err = r.Resolve(t.Context(), "p/b")
+		require.Error(t, err)
+		time.Sleep(time.Nanosecond)
+		_, err = r.Resolve(t.Context(), "p/b")
+		require.NoError(t, err)
+	})
+}
