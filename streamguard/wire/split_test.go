@@ -1,0 +1,226 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+// TestCaseB11_Framing has one logical stream in every legal form.
+func TestCaseB11_Framing(t *testing.T) {
+	plain := cHe + fStop + done
+	forms := map[string]string{
+		"LF":             plain,
+		"CRLF":           strings.ReplaceAll(plain, "\n", "\r\n"),
+		"CR":             strings.ReplaceAll(plain, "\n", "\r"),
+		"LF CRLF":        strings.ReplaceAll(plain, "\n\n", "\n\r\n"),
+		"CRLF LF":        strings.ReplaceAll(plain, "\n\n", "\r\n\n"),
+		"CR CRLF":        strings.ReplaceAll(plain, "\n\n", "\r\r\n"),
+		"LF CR":          strings.ReplaceAll(plain, "\n\n", "\n\r"),
+		"no space":       strings.ReplaceAll(plain, "data: ", "data:"),
+		"other fields":   strings.ReplaceAll(plain, "data: ", "id: 1\nretry: 10\nevent: x\n: c\nnonsense\ndata: "),
+		"fields behind":  strings.ReplaceAll(plain, "\n\n", "\nid:1\nevent\n\n"),
+		"BOM":            "\xef\xbb\xbf" + plain,
+		"UTF-8":          strings.ReplaceAll(plain, `"he"`, `"那🦀"`),
+		"several lines":  strings.ReplaceAll(plain, `"delta"`, "\ndata: \"delta\""),
+		"several, CRLF":  strings.ReplaceAll(strings.ReplaceAll(plain, `"delta"`, "\ndata: \"delta\""), "\n", "\r\n"),
+		"space in front": strings.ReplaceAll(plain, "data: {", "data:   {"),
+	}
+	for name, body := range forms {
+		t.Run(name, func(t *testing.T) {
+			for _, step := range []int{1, 2, 3, 5, 1 << 20} {
+				s, ms, out := feed(wire.Chat, []byte(body), func(int) int { return step })
+				assert.Equal(t, []wire.Mark{marks, wire.MarkData | wire.MarkEnd, wire.MarkEnd | wire.MarkFinal}, ms, "steps of %d", step)
+				assert.Equal(t, body, string(out))
+				assert.True(t, s.Complete())
+				assert.Equal(t, 2, s.Events())
+			}
+			for cut := range len(body) {
+				_, ms, out := feed(wire.Chat, []byte(body), func(i int) int { return []int{cut, 1 << 20}[min(i, 1)] })
+				assert.Len(t, ms, 3, "cut at %d", cut)
+				assert.Equal(t, body, string(out))
+			}
+		})
+	}
+}
+
+// An event is out with the byte that shows its blank line, also where an LF
+// may still follow; that LF then goes on by itself and is no comment.
+func TestNextDoesNotDelayAnEvent(t *testing.T) {
+	s := wire.Chat.NewStream(wire.StreamOptions{})
+	assert.Equal(t, 0, s.Next([]byte("data: 1\r")))
+	assert.Equal(t, 9, s.Next([]byte("data: 1\r\r")))
+	assert.Equal(t, 1, s.Next([]byte("\ndata: 2\n\n")))
+	assert.Equal(t, wire.Mark(0), s.Event([]byte("\n")))
+	assert.Equal(t, 9, s.Next([]byte("data: 2\n\n")))
+	assert.Equal(t, 1, s.Next([]byte("\n\n")), "a blank line is an event of its own")
+	assert.Equal(t, wire.MarkComment, s.Event([]byte("\n")))
+	assert.Equal(t, 0, s.Next(nil))
+}
+
+func TestBlankLineAfterByteOrderMark(t *testing.T) {
+	s := wire.Chat.NewStream(wire.StreamOptions{})
+	assert.Equal(t, 0, s.Next([]byte("\xef")))
+	assert.Equal(t, 0, s.Next([]byte("\xef\xbb")))
+	assert.Equal(t, 4, s.Next([]byte("\xef\xbb\xbf\n"+cHe)))
+}
+
+func TestCaseB12_LargeEvents(t *testing.T) {
+	pad := func(n int) string { return strings.Repeat("A", n) }
+	for _, n := range []int{64<<10 - 1, 64 << 10, 64<<10 + 1, 2 << 20} {
+		for name, c := range map[string]struct {
+			format *wire.Format
+			event  string
+			want   wire.Mark
+		}{
+			"nothing":  {wire.Chat, `data: {"type":"x","b64":"` + pad(n) + `"}` + "\n\n", 0},
+			"content":  {wire.Chat, `data: {"choices":[{"index":0,"delta":{"content":"` + pad(n) + `\"error\""},"finish_reason":""}]}` + "\n\n", marks},
+			"finish":   {wire.Chat, `data: {"choices":[{"index":0,"delta":{"content":"` + pad(n) + `"},"finish_reason":"stop"}]}` + "\r\n\r\n", marks | wire.MarkEnd},
+			"error":    {wire.Chat, `data: {"x":"` + pad(n) + `","error":{"code":429,"message":"m"}}` + "\n\n", wire.MarkFailed | wire.MarkEnd | wire.MarkFinal},
+			"sentinel": {wire.Chat, ":" + pad(n) + "\ndata: [DONE]\n\n", wire.MarkFinal},
+			"comment":  {wire.Chat, ":" + pad(n) + "\n\n", wire.MarkComment},
+			"response": {wire.Responses, "event: response.completed\rdata: {\"type\":\"response.completed\",\"response\":{\"output\":[{\"text\":\"" + pad(n) + "\"}],\"status\":\"completed\"}}\r\r", wire.MarkData | wire.MarkEnd | wire.MarkFinal},
+			"failed":   {wire.Responses, `data: {"response":{"x":"` + pad(n) + `","error":{"code":"rate_limit_exceeded"}},"type":"response.failed"}` + "\n\n", wire.MarkFailed | wire.MarkEnd | wire.MarkFinal},
+			"messages": {wire.Messages, "event: message_delta\ndata: {\"type\":\"message_delta\",\"x\":\"" + pad(n) + "\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n", wire.MarkData | wire.MarkEnd},
+		} {
+			s := c.format.NewStream(wire.StreamOptions{})
+			rest := []byte(c.event + cHe)
+			for over := false; !over; {
+				var k int
+				var m wire.Mark
+				k, over, m = s.Large(rest[:min(len(rest), 4000)])
+				rest = rest[k:]
+				require.Equal(t, over, m != 0 || over, name)
+				if over {
+					assert.Equal(t, c.want, m, name)
+				}
+			}
+			assert.Equal(t, cHe, string(rest), name)
+			assert.Equal(t, len(cHe), s.Next(rest), name)
+			if c.want&wire.MarkFailed != 0 {
+				assert.Equal(t, 429, s.Failure().Status, name)
+			}
+		}
+	}
+}
+
+func TestLargeEventThatTheBodyEnds(t *testing.T) {
+	event := `data: {"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", 1000) + `"},"finish_reason":"stop"}]}`
+	for n := 1; n <= len(event); n++ {
+		s := wire.Chat.NewStream(wire.StreamOptions{})
+		_, over, _ := s.Large([]byte(event[:n/2]))
+		require.False(t, over)
+		m, whole := s.Rest([]byte(event[n/2 : n]))
+		assert.Equal(t, n == len(event), whole, "cut at %d", n)
+		assert.Equal(t, n == len(event), m&wire.MarkEnd != 0)
+		assert.Equal(t, n == len(event), s.Complete())
+	}
+}
+
+func TestCloseLarge(t *testing.T) {
+	for sent, want := range map[string]string{
+		"data: {":                 "\n\n",
+		"data: 1\n":               "\n",
+		"data: 1\r\ndata: {":      "\r\n\r\n",
+		"data: 1\rdata: 2":        "\r\r",
+		"event: x\r\ndata: 1\r\n": "\r\n",
+	} {
+		s := wire.Chat.NewStream(wire.StreamOptions{})
+		_, over, _ := s.Large([]byte(sent))
+		require.False(t, over)
+		assert.Equal(t, want, string(s.CloseLarge()), "%q", sent)
+	}
+}
+
+// The template must never give an event marks that parsing it would not.
+func TestRepeatedEventsAreStillJudged(t *testing.T) {
+	for name, last := range map[string]struct {
+		event string
+		want  wire.Mark
+	}{
+		"same":          {cHe, marks},
+		"empty content": {strings.Replace(cHe, `"he"`, `""`, 1), wire.MarkData},
+		"escapes":       {strings.Replace(cHe, `"he"`, `"\"\u00e9"`, 1), marks},
+		"bad escape":    {strings.Replace(cHe, `"he"`, `"\x"`, 1), wire.MarkMalformed},
+		"control":       {strings.Replace(cHe, `"he"`, "\"\x01\"", 1), wire.MarkMalformed},
+		"two members":   {strings.Replace(cHe, `"he"`, `"he","a":"b"`, 1), marks},
+		"finish":        {strings.Replace(cHe, `null`, `"stop"`, 1), marks | wire.MarkEnd},
+		"open string":   {strings.Replace(cHe, `"he"`, `"he`, 1), wire.MarkMalformed},
+		"other index":   {strings.Replace(cHe, `"index":0`, `"index":1`, 1), marks},
+		"inside":        {strings.Replace(cHe, `"he"`, `"he\"},\"finish_reason\":\"stop\"}]}"`, 1), marks},
+	} {
+		_, ms := play(t, wire.Chat, cHe+cLlo+last.event)
+		require.Len(t, ms, 3, name)
+		assert.Equal(t, last.want, ms[2], name)
+	}
+}
+
+func TestContentEventsDoNotAllocate(t *testing.T) {
+	for name, c := range map[string]struct {
+		format *wire.Format
+		body   string
+	}{
+		"chat":            {wire.Chat, chatEvents(100, plainExtra)},
+		"chat, all other": {wire.Chat, chatEvents(100, func(i int) string { return fmt.Sprintf(`,"x":%d`, i) })},
+		"responses":       {wire.Responses, responsesEvents(100)},
+		"messages":        {wire.Messages, messagesEvents(100)},
+	} {
+		body := []byte(c.body)
+		allocs := testing.AllocsPerRun(10, func() {
+			s := c.format.NewStream(wire.StreamOptions{})
+			for b := body; ; {
+				n := s.Next(b)
+				if n == 0 {
+					return
+				}
+				s.Event(b[:n])
+				b = b[n:]
+			}
+		})
+		assert.LessOrEqual(t, allocs, 8.0, name)
+	}
+}
+
+func streamSeeds() []string {
+	seeds := []string{
+		cHe + fStop + done, strings.ReplaceAll(cHe+fStop+done, "\n", "\r\n"), strings.ReplaceAll(cHe+done, "\n", "\r"),
+		"\xef\xbb\xbf" + cHe, ": c\n\n\n\r\r\n" + cHe, "data\n\ndata:\n\nevent: error\ndata: x\n\n", "error: {\"code\":500}\n\n",
+		":HTTP_STATUS/429\nevent:error\ndata:{\"code\":\"Throttling\"}\n\n", "data: [1]\n\ndata: [{\"error\":{\"code\":400}}]\n\n",
+		"data: {\"choices\":[{\"index\":900,\"finish_reason\":\"error\"}]}\n\n", "data: {\ndata: }\n\n" + uFrame,
+	}
+	return append(seeds, responsesEvents(2), messagesEvents(3))
+}
+
+// Where the bytes are cut changes nothing.
+func FuzzSplit(f *testing.F) {
+	for i, s := range streamSeeds() {
+		f.Add([]byte(s), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
+		for _, format := range []*wire.Format{wire.Chat, wire.Responses, wire.Messages} {
+			whole, want, out := feed(format, b, func(int) int { return len(b) })
+			if !bytes.Equal(out, b) {
+				t.Fatalf("bytes changed: %q to %q", b, out)
+			}
+			r := rand.New(rand.NewPCG(seed, 1))
+			s, got, out := feed(format, b, func(int) int { return 1 + r.IntN(9) })
+			if !bytes.Equal(out, b) {
+				t.Fatalf("bytes changed: %q to %q", b, out)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) || s.Complete() != whole.Complete() || s.Events() != whole.Events() || s.Content() != whole.Content() {
+				t.Fatalf("%s: %q: marks %v, in pieces %v", format, b, want, got)
+			}
+			if json.Valid(s.Abort(502, "", "m")) {
+				t.Fatal("an aborted stream's event is framed")
+			}
+		}
+	})
+}
