@@ -242,3 +242,9 @@ func (r *rig) readAll(t *testing.T, req *http.Request) (*http.Response, string, 
 }
 
 var idle200 = sg.Policy{IdleTimeout: 200 * time.Millisecond}
+
+// hangs is a base that answers nothing until its call is over.
+func hangs(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
+}
