@@ -51,6 +51,23 @@ func errorOf(err error) *breaker.OpenError {
 	return err.(*breaker.OpenError) //nolint:errorlint // the exact type is promised
 }
 
+// The comparisons below spare reflection where all is well: there are millions.
+
+func sameError(t *testing.T, want, got *breaker.OpenError) {
+	t.Helper()
+	if want == nil && got == nil || want != nil && got != nil && *want == *got {
+		return
+	}
+	require.Equal(t, want, got)
+}
+
+func sameMap(t *testing.T, want *refMap, got *breaker.Map) {
+	t.Helper()
+	if w, g := want.snapshots(), got.Snapshots(); !slices.Equal(w, g) {
+		require.Equal(t, w, g)
+	}
+}
+
 func randomVerdict(r *rand.Rand, failing int) breaker.Verdict {
 	if r.IntN(100) < failing {
 		return breaker.Failure
@@ -62,7 +79,7 @@ func randomVerdict(r *rand.Rand, failing int) breaker.Verdict {
 // change, under random schedules with calls that overlap and settle late or
 // never.
 func TestBreakerAgreesWithReference(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(120) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { breakerSchedule(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
@@ -83,7 +100,7 @@ func breakerSchedule(t *testing.T, r *rand.Rand) {
 	for step := range 400 {
 		switch op := r.IntN(20); {
 		case op < 6:
-			require.Equal(t, ref.rejection(), b.Peek(), "step %d: peek", step)
+			sameError(t, ref.rejection(), b.Peek())
 			c := pair{permit: new(breaker.Permit)}
 			if len(calls) > 0 && r.IntN(3) == 0 { // a permit used again settles what it held
 				i := r.IntN(len(calls))
@@ -92,7 +109,7 @@ func breakerSchedule(t *testing.T, r *rand.Rand) {
 				calls = slices.Delete(calls, i, i+1)
 			}
 			wantErr := ref.rejection()
-			require.Equal(t, wantErr, errorOf(b.Admit(c.permit)), "step %d: admit", step)
+			sameError(t, wantErr, errorOf(b.Admit(c.permit)))
 			if wantErr == nil {
 				c.call = ref.admit()
 				require.Equal(t, c.call.probe, c.permit.Probe(), "step %d: probe", step)
@@ -114,8 +131,10 @@ func breakerSchedule(t *testing.T, r *rand.Rand) {
 		default:
 			time.Sleep(randomPause(r, policy))
 		}
-		require.Equal(t, ref.snapshot(), b.Snapshot(), "step %d: snapshot", step)
-		require.Equal(t, want, got, "step %d: changes", step)
+		if ref.snapshot() != b.Snapshot() || !slices.Equal(want, got) {
+			require.Equal(t, ref.snapshot(), b.Snapshot(), "step %d: snapshot", step)
+			require.Equal(t, want, got, "step %d: changes", step)
+		}
 	}
 	// Never stuck: with no call to come back it lets a probe in after one
 	// open time and one lease at the longest.
@@ -151,7 +170,7 @@ func act(r *rand.Rand, failing int, c pair, ref *refBreaker) {
 
 // A map agrees with the reference, across expiry, eviction and exhaustion.
 func TestMapAgreesWithReference(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { mapSchedule(t, rand.New(rand.NewPCG(seed, 2))) })
 		})
@@ -189,13 +208,15 @@ func mapSchedule(t *testing.T, r *rand.Rand) {
 	})
 	require.NoError(t, err)
 	w := &mapWorld{t: t, r: r, m: m, ref: newRefMap(policy), policy: policy}
-	for range 7 {
+	for range 6 {
 		w.phase = phases[r.IntN(len(phases))]
-		for step := range 2500 {
+		for step := range 2000 {
 			w.step()
 			if step%100 == 0 {
-				require.Equal(t, w.ref.snapshots(), m.Snapshots())
-				require.Equal(t, w.ref.changes, got)
+				sameMap(t, w.ref, m)
+				if !slices.Equal(w.ref.changes, got) {
+					require.Equal(t, w.ref.changes, got)
+				}
 			}
 		}
 		switch r.IntN(4) {
@@ -207,7 +228,7 @@ func mapSchedule(t *testing.T, r *rand.Rand) {
 		}
 	}
 	w.settleAll()
-	require.Equal(t, w.ref.snapshots(), m.Snapshots())
+	sameMap(t, w.ref, m)
 	t.Logf("rejected %d, of these for want of room %d; %d breakers", w.rejected, w.full, len(w.ref.models))
 }
 
@@ -260,13 +281,13 @@ func (w *mapWorld) step() {
 
 func (w *mapWorld) call(key string) {
 	c := pair{permit: new(breaker.Permit)}
-	peeked := w.m.Peek(key)
-	require.Equal(w.t, w.ref.peek(key), peeked)
+	if w.r.IntN(4) == 0 {
+		sameError(w.t, w.ref.peek(key), w.m.Peek(key))
+	}
 	err := errorOf(w.m.Admit(key, c.permit))
 	var want *breaker.OpenError
 	c.call, want = w.ref.admit(key)
-	require.Equal(w.t, want, err)
-	require.Equal(w.t, peeked, err)
+	sameError(w.t, want, err)
 	if err != nil {
 		w.rejected++
 		if err.Full {
