@@ -55,13 +55,15 @@ func cheapest(targets []*target) int {
 	return max(best, 0)
 }
 
-// first returns the index of the target that the strategy puts first: the
-// preferred one if there is one. The rest follow as listed.
-func (w *walk) first() int {
+// first returns the index of the target that the call begins at, before the
+// others as they are listed, and of the one that counts as the strategy's
+// choice. The two differ where listed targets before it are disabled.
+func (w *walk) first() (front, first int) {
 	c := w.chain
 	switch {
 	case w.preferred != nil:
-		return max(slices.Index(c.targets, w.preferred), 0)
+		i := max(slices.Index(c.targets, w.preferred), 0)
+		return i, i
 	case c.balance != nil:
 		ready := make([]bool, len(c.targets))
 		for i, t := range c.targets {
@@ -69,25 +71,26 @@ func (w *walk) first() int {
 			ready[i] = reason == ""
 		}
 		if i := c.balance.pick(ready); i >= 0 {
-			return i
+			return i, i
 		}
 	case c.policy.Strategy == StrategyCost:
-		return c.cheapest
+		return c.cheapest, c.cheapest
 	}
 	for i, t := range c.targets {
 		if !t.Disabled {
-			return i
+			return 0, i
 		}
 	}
-	return 0
+	return 0, 0
 }
 
-// at returns the index of the k-th target in the order of the call.
-func at(k, first int) int {
+// at returns the index of the k-th target in the order of a call that begins
+// at front.
+func at(k, front int) int {
 	switch {
 	case k == 0:
-		return first
-	case k <= first:
+		return front
+	case k <= front:
 		return k - 1
 	}
 	return k

@@ -35,7 +35,8 @@ type Router struct {
 
 // NewRouter returns a router over chains by name; the chains themselves stay
 // usable on their own. It reports a cycle by its names. next gets every other
-// request as it is, its model in the context ([resilience.ModelOf]); nil answers those with a 404 in the request's format.
+// request as it is, its model in the context ([resilience.ModelOf]); nil
+// answers those with a 404 in the request's format.
 func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error) {
 	for name, c := range chains {
 		switch {

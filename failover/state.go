@@ -64,6 +64,12 @@ func (c *call) list() []Attempt {
 	return slices.Clone(c.attempts)
 }
 
+func (c *call) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.attempts)
+}
+
 func (c *call) mark(t *target, model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -85,9 +85,9 @@ type walk struct {
 // do asks the targets in order until one answers well.
 func (w *walk) do() result {
 	c := w.chain
-	first := w.first()
+	front, first := w.first()
 	for k := range c.targets {
-		i := at(k, first)
+		i := at(k, front)
 		t := c.targets[i]
 		if w.full() {
 			break
@@ -104,7 +104,7 @@ func (w *walk) do() result {
 		}
 	}
 	if !w.have && !gone(w.ctx) {
-		w.lastResort(first)
+		w.lastResort(front, first)
 	}
 	if !w.have {
 		return w.nothing()
@@ -132,6 +132,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	}
 	lim := newLimit(l)
 	start := time.Now()
+	known := w.call.size()
 	sub := w.runner.sub(t)
 	var r result
 	if sub != nil {
@@ -147,7 +148,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return false
 	}
 	w.last, w.have = r, true
-	if sub == nil {
+	if w.call.size() == known { // else a chain below has recorded its own targets
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
 			Start: start, Elapsed: time.Since(start),
@@ -240,10 +241,10 @@ func (w *walk) open(t *target) *breaker.OpenError {
 // lastResort gives an honest answer where every target was passed over: the
 // first that is merely unavailable is really tried, else the rejection with
 // the shortest wait is fetched from its own stack.
-func (w *walk) lastResort(first int) {
+func (w *walk) lastResort(front, first int) {
 	best, wait := -1, time.Duration(0)
 	for k := range w.chain.targets {
-		i := at(k, first)
+		i := at(k, front)
 		reason, open := w.skip(w.chain.targets[i], w.pinned)
 		if reason == ReasonUnavailable && !w.pinned {
 			open = w.open(w.chain.targets[i])
