@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -65,6 +66,19 @@ func BenchmarkChatStream(b *testing.B) {
 // Each event differs behind the content, so that each is parsed.
 func BenchmarkChatStreamObfuscated(b *testing.B) {
 	benchStream(b, wire.Chat, chatEvents(10000, func(i int) string { return fmt.Sprintf(`,"obfuscation":"%d"`, i*104729) }))
+}
+
+// What encoding/json takes for the validity of the same events alone.
+func BenchmarkChatStreamObfuscatedJSONValid(b *testing.B) {
+	body := []byte(chatEvents(10000, func(i int) string { return fmt.Sprintf(`,"obfuscation":"%d"`, i*104729) }))
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		for line := range bytes.Lines(body) {
+			if data, ok := bytes.CutPrefix(line, []byte("data: {")); ok && !json.Valid(line[len("data: "):]) {
+				b.Fatal(string(data))
+			}
+		}
+	}
 }
 
 func BenchmarkResponsesStream(b *testing.B) {

@@ -169,22 +169,25 @@ func skipDigits(b []byte, i int) int {
 // contents begin at b[i], -1 if it does not end or holds a control character
 // or a bad escape.
 func skipString(b []byte, i int) int {
-	for {
-		i = stringStop(b, i)
-		if i >= len(b) {
-			return -1
-		}
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			if i = skipEscape(b, i+1); i < 0 {
-				return -1
-			}
-		default:
-			return -1
-		}
+	i = stringStop(b, i)
+	if i < len(b) && b[i] == '"' {
+		return i + 1
 	}
+	return skipEscaped(b, i)
+}
+
+// skipEscaped goes on with skipString at a byte that stringStop stopped at.
+func skipEscaped(b []byte, i int) int {
+	for i < len(b) && b[i] == '\\' {
+		if i = skipEscape(b, i+1); i < 0 {
+			return -1
+		}
+		i = stringStop(b, i)
+	}
+	if i < len(b) && b[i] == '"' {
+		return i + 1
+	}
+	return -1
 }
 
 func skipEscape(b []byte, i int) int {
@@ -329,12 +332,14 @@ func (p *parser) member() bool {
 	if b[i] != '"' {
 		return p.fail()
 	}
-	j := skipString(b, i+1)
-	if j < 0 {
-		return p.fail()
-	}
-	p.name = b[i+1 : j-1]
-	if bytes.IndexByte(p.name, '\\') >= 0 {
+	j := stringStop(b, i+1)
+	if j < len(b) && b[j] == '"' {
+		p.name = b[i+1 : j]
+		j++
+	} else {
+		if j = skipEscaped(b, j); j < 0 {
+			return p.fail()
+		}
 		p.name = []byte(unquote(b[i:j]))
 	}
 	if j = skipSpace(b, j); j >= len(b) || b[j] != ':' {
