@@ -29,6 +29,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +51,7 @@ type Config struct {
 
 // Parse reads a configuration from the text of a YAML file and from an
 // environment; a nil lookup is an empty one. An error is of type [Errors] and
-// holds every fault.
+// holds every fault, the first hundred if there are more.
 func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
 	if lookup == nil {
 		lookup = func(string) (string, bool) { return "", false }
@@ -92,7 +93,7 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	c, err := Parse(data, os.LookupEnv)
-	if faults, ok := err.(Errors); ok { // Parse returns nothing else
+	if faults, ok := errors.AsType[Errors](err); ok {
 		for _, f := range faults {
 			f.File = path
 		}
@@ -173,12 +174,21 @@ func (c *Config) Providers() []Provider {
 	return all
 }
 
-// RefreshInterval is how often every model list is fetched anew; 0 is never.
-func (c *Config) RefreshInterval() time.Duration { return c.settings().refresh }
+// RefreshInterval is how often every model list is fetched anew, as
+// discovery.Config takes it: negative where the configuration says 0, never.
+func (c *Config) RefreshInterval() time.Duration { return interval(c.settings().refresh) }
 
 // RecheckInterval is how often the lists of failed providers are fetched
-// anew; 0 is never.
-func (c *Config) RecheckInterval() time.Duration { return c.settings().recheck }
+// anew, as discovery.Config takes it: negative where the configuration says
+// 0, never.
+func (c *Config) RecheckInterval() time.Duration { return interval(c.settings().recheck) }
+
+func interval(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
 
 // Warnings tells what is not as it should be and no reason not to start, such
 // as an api_key whose variable is unset.

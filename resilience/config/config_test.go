@@ -179,6 +179,23 @@ providers:
 	assert.Equal(t, []string{"503", "5xx"}, c.Failover().RetryOnStatuses)
 }
 
+// discovery.Config takes 0 for its default and negative for off.
+func TestIntervals(t *testing.T) {
+	c := parse(t, "cache: {model: {refresh_interval: 0, recheck_interval: 90s}}", map[string]string{"PROVIDER_RECHECK_INTERVAL": "30"})
+	assert.Negative(t, c.RefreshInterval())
+	assert.Equal(t, 30*time.Second, c.RecheckInterval())
+}
+
+// A blank key is as good as none: the provider must not be called without it.
+func TestBlankKeyMakesUnavailable(t *testing.T) {
+	for _, blank := range []string{"", " \n"} {
+		c := parse(t, "providers: {openai: {api_key: '${KEY}'}, groq: {api_key: '${KEY:-k}'}}", map[string]string{"KEY": blank})
+		assert.False(t, c.Providers()[0].Available())
+		assert.Equal(t, "Bearer k", c.Providers()[1].Header().Get("Authorization"))
+		assert.Len(t, c.Warnings(), 1)
+	}
+}
+
 func TestPolicyIsACopy(t *testing.T) {
 	c := parse(t, "resilience: {retry: {retry_on_statuses: [429]}}", nil)
 	c.Policy("x").Retry.RetryOnStatuses[0] = "500"

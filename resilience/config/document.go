@@ -107,6 +107,9 @@ func aliasLine(text string, data []byte) int {
 func parseJSON(text, variable string) (*yaml.Node, *Error) {
 	r := jsonReader{text: text, dec: json.NewDecoder(strings.NewReader(text))}
 	r.dec.UseNumber()
+	if len(text) > maxBytes {
+		return nil, &Error{Variable: variable, Line: 1, Column: 1, Found: fmt.Sprintf("%d bytes", len(text)), Want: "at most 4 MiB"}
+	}
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		e := &Error{Variable: variable, Line: 1, Column: 1, Found: "broken JSON (" + err.Error() + ")", Want: "a JSON list of virtual models"}
@@ -121,6 +124,8 @@ func parseJSON(text, variable string) (*yaml.Node, *Error) {
 type jsonReader struct {
 	text string
 	dec  *json.Decoder
+
+	at, line, start int // where position was asked last, and the line there
 }
 
 // value reads one value of a text that is known to be valid.
@@ -158,7 +163,14 @@ func (r *jsonReader) value() *yaml.Node {
 	return n
 }
 
+// position counts on from where it was asked last: at never goes back.
 func (r *jsonReader) position(at int) (line, column int) {
-	before := r.text[:min(at, len(r.text))]
-	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
+	at = min(at, len(r.text))
+	passed := r.text[r.at:at]
+	if n := strings.Count(passed, "\n"); n > 0 {
+		r.line += n
+		r.start = r.at + strings.LastIndexByte(passed, '\n') + 1
+	}
+	r.at = at
+	return 1 + r.line, 1 + at - r.start
 }

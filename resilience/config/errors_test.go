@@ -77,6 +77,8 @@ func TestFaults(t *testing.T) {
 		{"provider without type", "providers:\n  openai-eu:\n    api_key: k\n", `line 2: providers.openai-eu.type: found no type, and a name that is none, want one of openai, anthropic`},
 		{"misspelt type", "providers:\n  eu:\n    type: opnai\n", `line 3: providers.eu.type: found "opnai", want one of openai`},
 		{"misspelt type, hint", "providers:\n  eu:\n    type: opnai\n", `did you mean "openai"?`},
+		{"type of another kind", "providers:\n  eu:\n    type: [openai]\n", `line 3: providers.eu.type: found a list, want a text`},
+		{"type that came to nothing", "providers:\n  eu:\n    type: ${T:-}\n", `line 2: providers.eu.type: found no type`},
 		{"no address", "providers:\n  azure:\n    api_key: k\n", `line 2: providers.azure.base_url: found nothing, want an absolute http or https URL`},
 		{"relative address", "providers: {openai: {base_url: localhost:8080}}", `providers.openai.base_url: found "localhost:8080", want an absolute http or https URL`},
 		{"fragment", "providers: {openai: {base_url: 'http://x/v1#a'}}", `providers.openai.base_url: found a value that is not shown, want an absolute`},
@@ -116,7 +118,7 @@ func TestFaults(t *testing.T) {
 		{"negative weight", twoProviders + "virtual_models:\n  - {source: a, strategy: cost, targets: [{model: openai/x, weight: -1}]}\n", `virtual_models[0].targets[0].weight: found "-1"`},
 		{"target as text", twoProviders + "virtual_models:\n  - {source: a, targets: [openai/x]}\n", `virtual_models[0].targets[0]: found a single value, want a mapping with model`},
 		{"targets without model", twoProviders + "virtual_models:\n  - {source: a, targets: [{lenient: true}]}\n", `virtual_models[0].targets[0].model: found nothing`},
-		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attemps: 1}}\n", `virtual_models[0].failover.max_attemps: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors or max_attempts; did you mean "max_attempts"?`},
+		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors or max_attempts; did you mean "max_attempts"?`},
 		{"virtual models as mapping", "virtual_models: {a: b}", `line 1: virtual_models: found a mapping, want a list of virtual models`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -203,6 +205,7 @@ func TestFaultsOfVirtualModelsVariable(t *testing.T) {
 	for _, row := range []struct{ name, json, want string }{
 		{"broken", "[{\"source\":\"a\",\n}]", "environment variable VIRTUAL_MODELS: line 2, column 1: found broken JSON"},
 		{"not a list", `{"source":"a"}`, "line 1, column 1: virtual_models: found a mapping, want a list"},
+		{"too much", "[" + strings.Repeat(" ", 4<<20) + "]", "found 4194306 bytes, want at most 4 MiB"},
 		{"two values", `[] []`, "found broken JSON"},
 		{"unknown key", "[{\"source\": \"a\",\n  \"targt\": \"openai/x\"}]", `line 2, column 3: virtual_models[0].targt: found an unknown key`},
 		{"key twice", `[{"source":"a","source":"b","target":"openai/x"}]`, `line 1, column 16: virtual_models[0].source: found a key that is already on line 1`},

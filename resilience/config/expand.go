@@ -39,8 +39,8 @@ func expand(text string, lookup func(string) (string, bool)) expansion {
 			e.fault = fmt.Sprintf("a default of ${%s:-…} that holds another reference", name)
 			return e
 		}
-		// A variable that is set but empty counts as not given.
-		if v, ok := lookup(name); ok && v != "" {
+		// A variable that is set but empty, or blank, counts as not given.
+		if v, ok := lookup(name); ok && strings.TrimSpace(v) != "" {
 			out.WriteString(v)
 		} else if hasDefault {
 			out.WriteString(fallback)

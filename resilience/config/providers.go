@@ -41,10 +41,11 @@ func (l *loader) provider(entry pair) *provider {
 	l.mapping(entry.value, providerKeys, func(f pair) {
 		switch f.key {
 		case "type":
+			before := len(l.faults)
 			if g, ok := l.value(f.value, texts); ok {
 				typ, named = g, true
-			} else {
-				named = !f.value.isNull()
+			} else if len(l.faults) > before {
+				typ, named = given{at: typ.at}, true // told already
 			}
 		case "base_url":
 			base, _ = l.value(f.value, kind{want: urlWant, parse: func(s string) (any, string, bool) { return s, "", true }})
@@ -83,6 +84,7 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 	}
 	p.Type, p.auth, p.BaseURL = t.name, t.auth, t.base
 	raw, _ := base.value.(string)
+	raw = strings.TrimSpace(raw)
 	if raw == "" {
 		if known && t.base == "" {
 			at := typ.at
@@ -136,7 +138,7 @@ func (l *loader) modelVariables(all []*provider) {
 	for _, p := range all {
 		name := modelsVariable(p.Name)
 		text, ok := l.variable(name)
-		if !ok {
+		if !ok || name == virtualVariable { // of a provider called "virtual"
 			continue
 		}
 		if other, twice := owner[name]; twice {

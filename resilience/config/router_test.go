@@ -235,6 +235,9 @@ func TestModels(t *testing.T) {
 	p[0].Models[0] = "changed"
 	assert.Equal(t, "x", c.Providers()[0].Models[0])
 
+	c = parse(t, "providers: {virtual: {type: openai, models: [m]}}", map[string]string{"VIRTUAL_MODELS": `[{"source":"v","target":"virtual/x"}]`})
+	assert.Equal(t, []string{"m"}, c.Providers()[0].Models, "that variable is not about a provider")
+
 	c = parse(t, "providers:\n  a-b: {type: openai}\n  a.b: {type: openai}\n", map[string]string{"A_B_MODELS": "m"})
 	require.Len(t, c.Warnings(), 1)
 	assert.Contains(t, c.Warnings()[0], "A_B_MODELS")

@@ -133,11 +133,12 @@ func (l *loader) parsed(at place, text string, hidden bool, k kind) (any, bool) 
 	return v, ok
 }
 
-// shown quotes a value for a message.
+// shown quotes a value for a message. What looks like a key that went to the
+// wrong place is not shown either.
 func shown(text string, hidden bool) string {
 	const most = 60
 	switch {
-	case hidden:
+	case hidden, strings.HasPrefix(text, "sk-"):
 		return "a value that is not shown"
 	case len(text) > most:
 		return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "…"

@@ -42,7 +42,7 @@ func TestHeaderOfEveryType(t *testing.T) {
 			h.Set("Authorization", "changed")
 			assert.NotEqual(t, "changed", p.Header().Get("Authorization"), "the map is the caller's own")
 
-			for _, none := range []string{"", "null", `""`, `"${NONE:-}"`, `"${NONE}"`} {
+			for _, none := range []string{"", "null", `""`, `"${NONE:-}"`, `"${NONE}"`, `"  "`} {
 				for name := range parse(t, fmt.Sprintf(text, none), nil).Providers()[0].Header() {
 					assert.Equal(t, "Anthropic-Version", name)
 				}
@@ -128,6 +128,8 @@ func TestNothingSecretInErrors(t *testing.T) {
 		"directive":              "%" + canary + " x\n---\na: b\n",
 		"key of a key":           "providers:\n  openai:\n    api_key: sk-" + canary + ": x\n",
 		"bad name of a provider": "providers: {'sk " + canary + "': {}}",
+		"key as a type":          "providers: {eu: {type: sk-" + canary + "}}",
+		"key as an address":      "providers: {openai: {base_url: sk-" + canary + "}}",
 		"key as a key":           "providers: {openai: {sk-" + canary + ": }}",
 	} {
 		t.Run(name, func(t *testing.T) {

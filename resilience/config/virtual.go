@@ -114,9 +114,10 @@ func (l *loader) virtualModel(n node) *virtual {
 		case "targets":
 			several = p.value
 		case "strategy":
+			before := len(l.faults)
 			if g, ok := l.value(p.value, strategies); ok {
 				v.strategy = g.value.(string)
-			} else if !p.value.isNull() {
+			} else if len(l.faults) > before {
 				v.strategy = "" // told already; nothing follows from it
 			}
 		case "failover":

@@ -101,7 +101,7 @@ func TestAliasBombs(t *testing.T) {
 		merges.WriteString("  p" + name + ": &a" + name + " {<<: [" + strings.TrimSuffix(strings.Repeat(prev+",", 10), ",") + "]}\n")
 	}
 	lists.WriteString("]\n")
-	faults(t, lists.String(), nil)
+	assert.Len(t, faults(t, lists.String(), nil), 11, "one a list in the list")
 	all := faults(t, merges.String(), nil)
 	assert.Contains(t, all.Error(), "more than 200000 values")
 }
