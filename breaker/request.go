@@ -84,7 +84,7 @@ func isControl(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }
 // isStream reports whether an answer's body may go on for long, so that its end
 // is worth waiting for.
 func isStream(resp *http.Response) bool {
-	if resp.Body == nil || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols {
+	if resp.StatusCode/100 != 2 || resp.Body == nil || resp.Body == http.NoBody {
 		return false
 	}
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
