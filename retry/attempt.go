@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -152,7 +153,7 @@ func (l *limit) roundTrip(base http.RoundTripper, r *http.Request) (*http.Respon
 	returned = true
 	inTime := l.stop()
 	// The caller may have been first even if the timer fired.
-	late := !inTime && context.Cause(l) == error(l.err)
+	late := !inTime && errors.Is(context.Cause(l), l.err)
 	switch {
 	case late:
 		if resp != nil && resp.Body != nil {

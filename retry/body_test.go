@@ -301,8 +301,8 @@ func TestUnwrappedBodyIsWaitedFor(t *testing.T) {
 		fails bool
 	}{
 		"written late":               {300 * time.Millisecond, nil, 300 * time.Millisecond, false},
-		"failed, written soon":       {60 * time.Millisecond, errReset, 60 * time.Millisecond, false},
-		"failed, write never begun":  {0, errReset, 110 * time.Millisecond, false},
+		"failed, written soon":       {40 * time.Millisecond, errReset, 40 * time.Millisecond, false},
+		"failed, write never begun":  {0, errReset, 60 * time.Millisecond, false},
 		"answered, write never ends": {0, nil, 1010 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,10 +10,12 @@ import (
 )
 
 // unseenWrite is how long a new attempt waits for the end of a write that was
-// never reported although the attempt failed. net/http returns such an error
-// only when its write loop has ended, sometimes without having begun (the
-// server hung up on a fresh connection), so nothing reads the body any more.
-const unseenWrite = 100 * time.Millisecond
+// not reported although the attempt failed. net/http returns the errors that
+// are retried only when its write loop has ended, which is sometimes before it
+// began (the server hung up on a fresh connection), so that nothing will ever
+// be reported. A layer in between may have failed the attempt by itself and
+// closed the answer, which ends the write within moments.
+const unseenWrite = 50 * time.Millisecond
 
 // call is one RoundTrip.
 type call struct {
@@ -127,7 +129,7 @@ func (c *call) copy(trace bool) (body io.ReadCloser, known bool, err error) {
 // released waits until net/http has written, or given up writing, a body that
 // it was given unwrapped.
 func (c *call) released() error {
-	if c.flight == nil {
+	if c.flight == nil || c.failed && c.t.std {
 		return nil
 	}
 	limit := releaseWait
@@ -170,7 +172,7 @@ func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
 	silent := f != nil && c.t.asked && !f.asked.Load()
 	o.Sent = connected || silent
 	switch o.end = endOf(c.req); {
-	case l != nil && o.Err == error(l.err):
+	case l != nil && errors.Is(o.Err, l.err):
 		o.end = endTimeout
 	case o.end != endNone:
 		o.Err = contextErr(c.req, o.end, o.Err)

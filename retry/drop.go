@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -54,7 +55,7 @@ func peek(resp *http.Response) []byte {
 		n, p.err = body.Read(p.head[len(p.head):min(cap(p.head), headBytes)])
 		p.head = p.head[:len(p.head)+n]
 	}
-	if !timer.Stop() && p.err != io.EOF {
+	if !timer.Stop() && !errors.Is(p.err, io.EOF) {
 		p.err = io.ErrUnexpectedEOF
 	}
 	head := p.head

@@ -57,7 +57,7 @@ func (e *contextError) Unwrap() []error {
 }
 
 // Timeout reports whether the context's deadline ended the call.
-func (e *contextError) Timeout() bool { return e.err == context.DeadlineExceeded }
+func (e *contextError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }
 
 // Temporary is the same as Timeout.
 func (e *contextError) Temporary() bool { return e.Timeout() }
@@ -106,7 +106,7 @@ func contextErr(req *http.Request, e end, err error) error {
 		if errors.Is(err, context.Canceled) && errors.Is(err, cause) {
 			return err
 		}
-		if cause == context.Canceled {
+		if cause == context.Canceled { //nolint:errorlint // no cause of the caller's own
 			if err == nil {
 				return context.Canceled
 			}

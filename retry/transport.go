@@ -46,7 +46,8 @@ type Transport struct {
 	KeepShouldRetry bool
 	// Replayable says whether a request may be sent again; it is asked when an
 	// attempt has failed. Nil allows what [Safe] reports to be safe, and holds
-	// requests that accept text/event-stream to Policy.Streams.
+	// requests that accept text/event-stream to Policy.Streams; Policy.Replay is
+	// for a func that knows wire formats.
 	Replayable func(*http.Request) Replay
 	// Judge looks at an answer that would be retried, with up to 64 KiB of its
 	// body, which it must not change or keep. Nil has nothing to add.
@@ -64,6 +65,7 @@ type Transport struct {
 	base    http.RoundTripper
 	set     settings
 	err     error
+	std     bool // base is net/http's own
 	asked   bool // whether a base reports to httptrace has to be found out
 	memory  bool // bodies from memory are sent unwrapped
 	observe bool // somebody wants to know times
@@ -75,10 +77,10 @@ func (t *Transport) init() error {
 		if t.base == nil {
 			t.base = defaultBase()
 		}
-		_, std := t.base.(*http.Transport)
+		_, t.std = t.base.(*http.Transport)
 		// Even an http.Transport may hand requests to a base that reports
 		// nothing (RegisterProtocol), so only Traced is taken at its word.
-		t.asked, t.memory = !t.Traced, t.Traced || std
+		t.asked, t.memory = !t.Traced, t.Traced || t.std
 		t.observe = t.OnAttempt != nil || t.OnRetry != nil
 		if t.err = t.Policy.Validate(); t.err == nil {
 			t.set = t.Policy.settings()
