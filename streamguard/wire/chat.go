@@ -80,9 +80,7 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 		case "choices":
 			c.list(&p)
 		case "error":
-			c.err = p.filledError() || c.err
-		case "object":
-			c.err = string(p.raw()) == `"error"` || c.err
+			c.err = p.filled() || c.err
 		default:
 			p.skip()
 		}
@@ -155,7 +153,7 @@ func (c *chatChunk) choice(p *parser) {
 		case "text":
 			c.piece(p)
 		case "error":
-			c.err = p.filledError() || c.err
+			c.err = p.filled() || c.err
 		default:
 			p.skip()
 		}
@@ -203,24 +201,8 @@ func (c *chatChunk) piece(p *parser) {
 	}
 }
 
-// filledError consumes the value of an error member and reports whether it is
-// one: an object or a string with something in it.
-func (p *parser) filledError() bool {
-	k := p.kind()
-	return p.filled() && (k == '{' || k == '"')
-}
-
-// text returns the contents of a JSON string as they stand, nil for other
-// values.
-func text(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	return raw[1 : len(raw)-1]
-}
-
 func chatLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.hasError || p.flat || p.choices == 0 && (string(name) == "error" || p.envelope()) {
+	if p.topError || p.choiceError || p.choices == 0 && (string(name) == "error" || p.envelope()) {
 		p.hasError = true
 		return s.fail(p)
 	}
@@ -244,183 +226,4 @@ func (c *choiceStates) merge(o *choiceStates) {
 		c.seen[i] |= o.seen[i]
 		c.finished[i] |= o.finished[i]
 	}
-}
-
-// A chatBody is what a whole chat answer holds.
-type chatBody struct {
-	choices    bool // at least one
-	err        bool
-	failed     []byte // a finish reason that names a failure
-	usable     bool
-	usage      bool // not all zero
-	success    int  // vendor marks of success without choices
-	drift      string
-	choiceSeen int
-}
-
-func chatJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
-	var c chatBody
-	p := parse(b)
-	for ok := p.object(); ok && p.member(); {
-		c.member(&p)
-	}
-	switch {
-	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
-	case c.failed != nil:
-		q := inspect(b)
-		if !q.nested.set() && !q.topCode.set() {
-			q.nested = word{string(c.failed), true}
-		}
-		return Verdict{Failure: f.told(q, b)}
-	case !c.usable && (c.err || !c.choices):
-		if v := f.hidden(b); v != nil {
-			return Verdict{Failure: v}
-		}
-	}
-	switch {
-	case c.drift != "":
-		return f.drift(provider, c.drift, ReasonDrift)
-	case c.success == allSuccess && !c.choices:
-		return Verdict{} // another vendor's envelope, which says it went well
-	case !c.choices:
-		return f.broken(ReasonNoChoices, "provider returned no choices")
-	case !c.usage:
-		return Verdict{Empty: EmptyUsage, Usable: c.usable}
-	}
-	return Verdict{Usable: c.usable}
-}
-
-// allSuccess is "success": true beside a code of success and data.
-const allSuccess = 1 | 2 | 4
-
-func (c *chatBody) member(p *parser) {
-	switch string(p.name) {
-	case "choices":
-		c.list(p)
-	case "usage":
-		k := p.kind()
-		if k != '{' && k != 'n' {
-			c.drifted("usage: want object")
-		}
-		c.usage = nonZero(p.raw())
-	case "error":
-		c.err = p.filledError()
-	case "success":
-		c.success |= bit(string(p.raw()) == "true", 1)
-	case "code":
-		switch string(p.raw()) {
-		case "200", "0", `"200"`, `"0"`:
-			c.success |= 2
-		}
-	case "data":
-		c.success |= 4
-		p.skip()
-	default:
-		p.skip()
-	}
-}
-
-func bit(ok bool, v int) int {
-	if ok {
-		return v
-	}
-	return 0
-}
-
-func (c *chatBody) drifted(what string) {
-	if c.drift == "" {
-		c.drift = what
-	}
-}
-
-func (c *chatBody) list(p *parser) {
-	if k := p.kind(); k != '[' {
-		if k != 'n' {
-			c.drifted("choices: want array")
-		}
-		p.skip()
-		return
-	}
-	c.choiceSeen = 0
-	for ok := p.array(); ok && p.element(); c.choiceSeen++ {
-		c.choices = true
-		if p.kind() != '{' {
-			c.wrong("", "object")
-			p.skip()
-			continue
-		}
-		c.choice(p)
-	}
-}
-
-// wrong notes a member of the current choice that changed its type.
-func (c *chatBody) wrong(member, want string) {
-	c.drifted("choices[" + strconv.Itoa(c.choiceSeen) + "]" + member + ": want " + want)
-}
-
-func (c *chatBody) choice(p *parser) {
-	for ok := p.object(); ok && p.member(); {
-		k := p.kind()
-		switch string(p.name) {
-		case "message":
-			if k != '{' {
-				if k != 'n' {
-					c.wrong(".message", "object")
-				}
-				p.skip()
-				break
-			}
-			c.message(p)
-		case "finish_reason":
-			if k != '"' && k != 'n' {
-				c.wrong(".finish_reason", "string")
-			}
-			if t := text(p.raw()); failedFinish(t) {
-				c.failed = t
-			}
-		case "text":
-			c.usable = p.filled() || c.usable
-		case "error":
-			c.err = p.filledError() || c.err
-		default:
-			p.skip()
-		}
-	}
-}
-
-func (c *chatBody) message(p *parser) {
-	for ok := p.object(); ok && p.member(); {
-		k := p.kind()
-		switch string(p.name) {
-		case "role":
-			p.skip()
-			continue
-		case "content":
-			if k != '"' && k != '[' && k != 'n' {
-				c.wrong(".message.content", "string, array or null")
-			}
-		case "tool_calls":
-			if k != '[' && k != 'n' {
-				c.wrong(".message.tool_calls", "array")
-			}
-		}
-		c.usable = p.filled() || c.usable
-	}
-}
-
-// nonZero reports whether the valid JSON value raw holds a number other than 0.
-func nonZero(raw []byte) bool {
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			i = skipString(raw, i+1) - 1
-		case c >= '1' && c <= '9':
-			return true
-		}
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"net/http"
 	"time"
 )
@@ -57,7 +56,7 @@ func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
 		return Verdict{}
 	}
 	b := trimStart(body)
-	if len(b) == 0 || string(bytes.TrimRight(b, " \t\r\n")) == "null" {
+	if len(b) == 0 || string(trim(b)) == "null" {
 		return f.broken(ReasonEmpty, "provider returned empty response")
 	}
 	switch b[0] {

@@ -9,12 +9,15 @@ type node uint8
 const root node = 1
 
 // An edge leads from an object to its member name, or from an array to its
-// elements (name "[]").
+// elements.
 type edge struct {
 	from node
 	name string
 	to   node
 }
+
+// elements is the name of the edge to an array's elements.
+const elements = "[]"
 
 // What a fieldSink is told of: a string or a scalar with its text, or an object
 // or array that ended, with or without anything in it.
@@ -152,15 +155,16 @@ func (f *fields) value() node {
 	case f.depth > trackDepth:
 		return 0
 	case f.stack[f.depth].array:
-		return f.child(f.stack[f.depth].node, "[]")
+		return f.element(f.stack[f.depth].node)
 	}
 	return f.member
 }
 
-func (f *fields) child(from node, name string) node {
+// element returns the node of the elements of the array from.
+func (f *fields) element(from node) node {
 	if from != 0 {
 		for i := range f.edges {
-			if e := &f.edges[i]; e.from == from && e.name == name {
+			if e := &f.edges[i]; e.from == from && e.name == elements {
 				return e.to
 			}
 		}
@@ -228,7 +232,7 @@ func (f *fields) endString() {
 		f.atKey = false
 		f.member = 0
 		if f.keep && len(f.tok) <= maxKey {
-			f.member = f.childOf(f.tok)
+			f.member = f.child(f.tok)
 		}
 		return
 	}
@@ -238,8 +242,11 @@ func (f *fields) endString() {
 	f.ended = f.depth == 0
 }
 
-// childOf is child without a conversion that allocates.
-func (f *fields) childOf(name []byte) node {
+// child returns the node of the current object's member name.
+func (f *fields) child(name []byte) node {
+	if string(name) == elements { // a key that is spelled like it
+		return 0
+	}
 	from := f.stack[f.depth].node
 	for i := range f.edges {
 		if e := &f.edges[i]; e.from == from && e.name == string(name) {

@@ -247,140 +247,6 @@ func stringStop(b []byte, i int) int {
 	return i
 }
 
-// A parser walks one JSON value in a single pass and validates all of it on
-// the way, without allocating. Each value must be consumed exactly once: by
-// skip or one of the methods built on it, or by object or array and a loop
-// over member or element that runs to its end. After the first fault every
-// method reports false; end tells whether all was well.
-type parser struct {
-	b     []byte
-	name  []byte // the member's key, decoded
-	i     int    // at the next value, white space skipped
-	depth int
-	fresh bool // directly behind an opening bracket
-	bad   bool
-}
-
-// parse returns a parser at the beginning of b.
-func parse(b []byte) parser { return parser{b: b, i: skipSpace(b, 0)} }
-
-// kind returns the first byte of the next value, 0 at the end.
-func (p *parser) kind() byte {
-	if p.bad || p.i >= len(p.b) {
-		return 0
-	}
-	return p.b[p.i]
-}
-
-func (p *parser) fail() bool {
-	p.bad = true
-	return false
-}
-
-// object enters the object that comes next.
-func (p *parser) object() bool { return p.enter('{') }
-
-// array enters the array that comes next.
-func (p *parser) array() bool { return p.enter('[') }
-
-func (p *parser) enter(open byte) bool {
-	if p.kind() != open || p.depth >= maxDepth {
-		return p.fail()
-	}
-	p.i++
-	p.depth++
-	p.fresh = true
-	return true
-}
-
-// next goes to the next key or element; false at the closing bracket.
-func (p *parser) next(closing byte) bool {
-	if p.bad {
-		return false
-	}
-	i := skipSpace(p.b, p.i)
-	if i >= len(p.b) {
-		return p.fail()
-	}
-	if p.b[i] == closing {
-		p.i = i + 1
-		p.depth--
-		p.fresh = false
-		return false
-	}
-	if !p.fresh {
-		if p.b[i] != ',' {
-			return p.fail()
-		}
-		i = skipSpace(p.b, i+1)
-	}
-	p.fresh = false
-	p.i = i
-	return i < len(p.b) || p.fail()
-}
-
-// element goes to the next element of the array that was entered.
-func (p *parser) element() bool { return p.next(']') }
-
-// member goes to the value of the next member of the object that was entered
-// and sets name.
-func (p *parser) member() bool {
-	if !p.next('}') {
-		return false
-	}
-	b, i := p.b, p.i
-	if b[i] != '"' {
-		return p.fail()
-	}
-	j := stringStop(b, i+1)
-	if j < len(b) && b[j] == '"' {
-		p.name = b[i+1 : j]
-		j++
-	} else {
-		if j = skipEscaped(b, j); j < 0 {
-			return p.fail()
-		}
-		p.name = []byte(unquote(b[i:j]))
-	}
-	if j = skipSpace(b, j); j >= len(b) || b[j] != ':' {
-		return p.fail()
-	}
-	p.i = skipSpace(b, j+1)
-	return true
-}
-
-// skip consumes the next value.
-func (p *parser) skip() bool {
-	if p.bad {
-		return false
-	}
-	i := skipValue(p.b, p.i, p.depth)
-	if i < 0 {
-		return p.fail()
-	}
-	p.i = i
-	return true
-}
-
-// raw consumes the next value and returns its bytes, nil if it is not valid.
-func (p *parser) raw() []byte {
-	start := p.i
-	if !p.skip() {
-		return nil
-	}
-	return p.b[start:p.i]
-}
-
-// filled consumes the next value and reports whether it is something: a string,
-// array or object that is not empty.
-func (p *parser) filled() bool { return filled(p.raw()) }
-
-// end reports whether the one value was valid and nothing but white space
-// follows it.
-func (p *parser) end() bool {
-	return !p.bad && skipSpace(p.b, p.i) == len(p.b)
-}
-
 // filled reports whether the valid JSON value raw is a string, array or object
 // with something in it.
 func filled(raw []byte) bool {
@@ -394,6 +260,27 @@ func filled(raw []byte) bool {
 		return skipSpace(raw, 1) < len(raw)-1
 	}
 	return false
+}
+
+// text returns the contents of the valid JSON string raw, nil for other values.
+// It allocates only if there is an escape.
+func text(raw []byte) []byte {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return []byte(unquote(raw))
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// trim takes off the white space around a JSON value.
+func trim(b []byte) []byte {
+	b = b[skipSpace(b, 0):]
+	for n := len(b); n > 0 && skipSpace(b, n-1) == n; n-- {
+		b = b[:n-1]
+	}
+	return b
 }
 
 // unquote returns the text of the valid JSON string raw, "" for other values.

@@ -274,7 +274,7 @@ func TestParseFailure(t *testing.T) {
 	for body, want := range map[string]wire.Failure{
 		`{"error":{"message":"m","type":"t","param":null,"code":"c"}}`:                        {Code: "c", Type: "t", Message: "m"},
 		`{"error":{"message":"m","type":"t","code":null}}`:                                    {Type: "t", Message: "m"},
-		`{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`:                  {Code: "429", Message: "m"},
+		`{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`:                  {Code: "429", Type: "RESOURCE_EXHAUSTED", Message: "m"},
 		`[{"error":{"code":429,"message":"m"}}]`:                                              {Code: "429", Message: "m"},
 		`{"error":"m"}`:                                                                       {Message: "m"},
 		`{"type":"error","error":{"type":"overloaded_error","message":"m"},"request_id":"r"}`: {Type: "overloaded_error", Message: "m"},

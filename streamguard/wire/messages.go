@@ -38,11 +38,11 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			if t := text(p.raw()); t != nil {
+			if t := text(p.raw()); len(t) > 0 {
 				typ, typed = t, true
 			}
 		case "error":
-			failed = p.filledError()
+			failed = p.filled()
 		case "delta":
 			stop, from, to = messagesDelta(&p)
 		default:
@@ -137,7 +137,7 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 			}
 			usage = nonZero(p.raw())
 		case "error":
-			err = p.filledError()
+			err = p.filled()
 		case "type":
 			err = string(p.raw()) == `"error"` || err
 		default:

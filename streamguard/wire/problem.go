@@ -6,98 +6,6 @@ import (
 	"time"
 )
 
-// The places where an error, or a mark of a large event, may stand.
-const (
-	nError node = root + 1 + iota
-	nErrorCode
-	nErrorType
-	nErrorStatus
-	nErrorMessage
-	nErrorKind
-	nErrorMeta
-	nErrorMetaKind
-	nErrorMetaCode
-	nErrorAvail
-	nErrorRetry
-	nDetails
-	nDetail
-	nRetryDelay
-	nViolations
-	nViolation
-	nQuotaID
-	nCode
-	nType
-	nStatus
-	nObject
-	nMessage
-	nErrorNumber
-	nSuccess
-	nFree
-	nErrors
-	nErrorsItem
-	nBaseResp
-	nBaseCode
-	nBaseMessage
-	nTencent
-	nTencentError
-	nTencentCode
-	nTencentMessage
-	nHeader
-	nHeaderCode
-	nHeaderMessage
-	nResponse
-	nResponseError
-	nResponseErrorCode
-	nResponseErrorType
-	nResponseErrorMessage
-	nResponseStatus
-	nSequence
-	nChoices
-	nChoice
-	nChoiceIndex
-	nChoiceFinish
-	nChoiceError
-	nDelta
-	nStopReason
-)
-
-// problemEdges lead to every place; see wire formats' error bodies: OpenAI,
-// Anthropic, Google (google.rpc.Status), OpenRouter, FastAPI, Cloudflare,
-// MiniMax, Baidu, Zhipu, DashScope, Tencent, Xunfei.
-var problemEdges = []edge{
-	{root, "[]", root}, // Google's array form
-	{root, "error", nError},
-	{nError, "code", nErrorCode}, {nError, "type", nErrorType}, {nError, "status", nErrorStatus},
-	{nError, "message", nErrorMessage}, {nError, "error_type", nErrorKind},
-	{nError, "metadata", nErrorMeta},
-	{nErrorMeta, "error_type", nErrorMetaKind}, {nErrorMeta, "provider_code", nErrorMetaCode},
-	{nError, "availability", nErrorAvail}, {nErrorAvail, "retry_after", nErrorRetry},
-	{nError, "details", nDetails}, {nDetails, "[]", nDetail},
-	{nDetail, "retryDelay", nRetryDelay}, {nDetail, "violations", nViolations},
-	{nViolations, "[]", nViolation}, {nViolation, "quotaId", nQuotaID},
-	{root, "code", nCode}, {root, "type", nType}, {root, "status", nStatus}, {root, "status_code", nStatus},
-	{root, "error_type", nType},
-	{root, "object", nObject}, {root, "success", nSuccess},
-	{root, "message", nMessage}, {root, "msg", nMessage}, {root, "err", nMessage}, {root, "error_msg", nMessage},
-	{root, "error_code", nErrorNumber},
-	{root, "detail", nFree},
-	{root, "errors", nErrors}, {nErrors, "[]", nErrorsItem},
-	{nErrorsItem, "code", nErrorCode}, {nErrorsItem, "message", nErrorMessage},
-	{root, "base_resp", nBaseResp}, {nBaseResp, "status_code", nBaseCode}, {nBaseResp, "status_msg", nBaseMessage},
-	{root, "Response", nTencent}, {nTencent, "Error", nTencentError},
-	{nTencentError, "Code", nTencentCode}, {nTencentError, "Message", nTencentMessage},
-	{root, "header", nHeader}, {nHeader, "code", nHeaderCode}, {nHeader, "message", nHeaderMessage},
-	{root, "response", nResponse}, {nResponse, "error", nResponseError}, {nResponse, "status", nResponseStatus},
-	{nResponseError, "code", nResponseErrorCode}, {nResponseError, "type", nResponseErrorType},
-	{nResponseError, "message", nResponseErrorMessage},
-	{root, "sequence_number", nSequence},
-	{root, "choices", nChoices}, {nChoices, "[]", nChoice},
-	{nChoice, "index", nChoiceIndex}, {nChoice, "finish_reason", nChoiceFinish}, {nChoice, "error", nChoiceError},
-	{nChoiceError, "code", nErrorCode}, {nChoiceError, "type", nErrorType}, {nChoiceError, "message", nErrorMessage},
-	{nChoiceError, "status", nErrorStatus}, {nChoiceError, "error_type", nErrorKind},
-	{root, "delta", nDelta}, {nDelta, "stop_reason", nStopReason},
-}
-
 // A problem is what a JSON document says of an error, gathered from every
 // place where one of the known shapes puts it, and the marks that a large
 // event carries. The first value of each kind counts.
@@ -116,9 +24,10 @@ type problem struct {
 
 	message  string
 	hasError bool // a non-empty error, wherever it stands
-	topError bool // the top-level one
-	flat     bool // {"object":"error"} or {"type":"error"}
-	refused  bool // "success": false
+	// topError and choiceError tell two of the places apart.
+	topError, choiceError bool
+	flat                  bool // {"object":"error"} or {"type":"error"}
+	refused               bool // "success": false
 	// succeeded and bare tell a body that is a message and nothing else.
 	succeeded bool // "success": true
 	bare      bool // a top-level message
@@ -204,7 +113,9 @@ func (p *problem) field(n node, kind byte, v []byte) {
 			p.sequence = i
 		}
 	case nChoiceIndex:
-		p.choice.index = string(v)
+		if !text {
+			p.choice.index = string(v)
+		}
 	default:
 		if text {
 			p.textField(n, v)
@@ -215,8 +126,7 @@ func (p *problem) field(n node, kind byte, v []byte) {
 func (p *problem) textField(n node, v []byte) {
 	switch n {
 	case nError, nChoiceError:
-		p.hasError = p.hasError || len(v) > 0
-		p.topError = p.topError || len(v) > 0 && n == nError
+		p.errorAt(n, len(v) > 0)
 		first(&p.message, v)
 	case nFree:
 		p.free = true
@@ -246,7 +156,17 @@ func (p *problem) textField(n node, v []byte) {
 	case nChoiceFinish:
 		p.choice.finish = string(v)
 	case nStopReason:
-		p.stopReason = p.stopReason || len(v) > 0
+		p.stopReason = len(v) > 0
+	}
+}
+
+func (p *problem) errorAt(n node, filled bool) {
+	p.hasError = p.hasError || filled
+	switch n {
+	case nError:
+		p.topError = p.topError || filled
+	case nChoiceError:
+		p.choiceError = p.choiceError || filled
 	}
 }
 
@@ -254,8 +174,7 @@ func (p *problem) textField(n node, v []byte) {
 func (p *problem) composite(n node, filled bool) {
 	switch n {
 	case nError, nResponseError, nTencentError, nChoiceError:
-		p.hasError = p.hasError || filled
-		p.topError = p.topError || filled && n == nError
+		p.errorAt(n, filled)
 	case nFree, nErrors:
 		p.free = p.free || filled
 	case nChoice:
@@ -331,6 +250,9 @@ func (p *problem) code() string {
 func (p *problem) typ() string {
 	if p.kind != "" || p.topType == "error" || strings.HasPrefix(p.topType, "response.") {
 		return p.kind
+	}
+	if p.topType == "" && p.status != "" && !isNumber([]byte(p.status)) {
+		return p.status // Google's
 	}
 	return p.topType
 }

@@ -49,13 +49,13 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			if t := text(p.raw()); t != nil {
+			if t := text(p.raw()); len(t) > 0 {
 				n.typ = t
 			}
 		case "sequence_number":
 			n.seq = number(p.raw())
 		case "error":
-			n.failed = p.filledError() || n.failed
+			n.failed = p.filled() || n.failed
 		case "response":
 			n.response(&p)
 		default:
@@ -160,7 +160,7 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 			}
 			status = text(p.raw())
 		case "error":
-			err = p.filledError()
+			err = p.filled()
 		case "usage":
 			usage = nonZero(p.raw())
 		default:

@@ -224,3 +224,43 @@ func FuzzSplit(f *testing.F) {
 		}
 	})
 }
+
+// An event that is read as a large one has the marks that it has as a whole.
+func FuzzLarge(f *testing.F) {
+	for i, s := range streamSeeds() {
+		for e := range strings.SplitSeq(s, "\n\n") {
+			if _, data, ok := strings.Cut(e, "data: "); ok {
+				f.Add("", data, uint64(i))
+			}
+		}
+	}
+	f.Add("response.failed", `{"response":{"status":"failed","error":{"code":"slow_down"}}}`, uint64(3))
+	f.Add("error", `{"code":"x"}`, uint64(3))
+	f.Add("0", `{"choices":[{"error":{"":""}}]}`, uint64(3))
+	f.Add("", `{"choices":[{"error":{"code":"429"},"finish_reason":"stop"},{"index":3}]}`, uint64(3))
+	f.Add("", `{"base_resp":{"status_code":1002}}`, uint64(3))
+	f.Fuzz(func(t *testing.T, name, data string, seed uint64) {
+		var members map[string]json.RawMessage
+		if json.Unmarshal([]byte(data), &members) != nil || members == nil || strings.ContainsAny(name+data, "\r\n") {
+			return
+		}
+		ev := event(name, data)
+		for _, format := range []*wire.Format{wire.Chat, wire.Responses, wire.Messages} {
+			whole, want := play(t, format, ev)
+			s := format.NewStream(wire.StreamOptions{})
+			r := rand.New(rand.NewPCG(seed, 3))
+			var got wire.Mark
+			for b, over := []byte(ev), false; !over; {
+				var n int
+				n, over, got = s.Large(b[:min(len(b), 1+r.IntN(20))])
+				b = b[n:]
+			}
+			if want[0]&^wire.MarkContent != got&^wire.MarkContent || whole.Complete() != s.Complete() {
+				t.Fatalf("%s: %q: marks %b, as a large event %b", format, ev, want[0], got)
+			}
+			if a, b := whole.Failure(), s.Failure(); a != nil && (a.Status != b.Status || a.Code != b.Code) {
+				t.Fatalf("%s: %q: failure %+v, as a large event %+v", format, ev, a, b)
+			}
+		}
+	})
+}

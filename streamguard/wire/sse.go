@@ -187,7 +187,7 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 	switch {
 	case len(e.failure) > 0 && !s.f.endless:
 		return s.failureField(e.failure)
-	case len(bytes.Trim(e.data, " \t\r\n")) > 0:
+	case len(trim(e.data)) > 0:
 		return s.judge(e.name, e.data, ev, e.at)
 	}
 	return MarkComment
@@ -211,7 +211,7 @@ func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	if len(e.failure) > 0 && !s.f.endless && valid(e.failure) {
 		return s.failureField(e.failure), true
 	}
-	data := bytes.Trim(e.data, " \t\r\n")
+	data := trim(e.data)
 	if len(data) == 0 || string(data) != "[DONE]" && !valid(data) {
 		return 0, false
 	}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"net/http"
 )
 
@@ -188,7 +187,7 @@ func (s *Stream) judge(name, data, ev []byte, at int) Mark {
 	if s.final {
 		return 0
 	}
-	b := bytes.Trim(data, " \t\r\n")
+	b := trim(data)
 	if string(b) == "[DONE]" {
 		return s.sentinel()
 	}

@@ -1,0 +1,93 @@
+package wire
+
+// The places where an error, or a mark of a large event, may stand.
+const (
+	nError node = root + 1 + iota
+	nErrorCode
+	nErrorType
+	nErrorStatus
+	nErrorMessage
+	nErrorKind
+	nErrorMeta
+	nErrorMetaKind
+	nErrorMetaCode
+	nErrorAvail
+	nErrorRetry
+	nDetails
+	nDetail
+	nRetryDelay
+	nViolations
+	nViolation
+	nQuotaID
+	nCode
+	nType
+	nStatus
+	nObject
+	nMessage
+	nErrorNumber
+	nSuccess
+	nFree
+	nErrors
+	nErrorsItem
+	nBaseResp
+	nBaseCode
+	nBaseMessage
+	nTencent
+	nTencentError
+	nTencentCode
+	nTencentMessage
+	nHeader
+	nHeaderCode
+	nHeaderMessage
+	nResponse
+	nResponseError
+	nResponseErrorCode
+	nResponseErrorType
+	nResponseErrorMessage
+	nResponseStatus
+	nSequence
+	nChoices
+	nChoice
+	nChoiceIndex
+	nChoiceFinish
+	nChoiceError
+	nDelta
+	nStopReason
+)
+
+// problemEdges lead to every place; see wire formats' error bodies: OpenAI,
+// Anthropic, Google (google.rpc.Status), OpenRouter, FastAPI, Cloudflare,
+// MiniMax, Baidu, Zhipu, DashScope, Tencent, Xunfei.
+var problemEdges = []edge{
+	{root, elements, root}, // Google's array form
+	{root, "error", nError},
+	{nError, "code", nErrorCode}, {nError, "type", nErrorType}, {nError, "status", nErrorStatus},
+	{nError, "message", nErrorMessage}, {nError, "error_type", nErrorKind},
+	{nError, "metadata", nErrorMeta},
+	{nErrorMeta, "error_type", nErrorMetaKind}, {nErrorMeta, "provider_code", nErrorMetaCode},
+	{nError, "availability", nErrorAvail}, {nErrorAvail, "retry_after", nErrorRetry},
+	{nError, "details", nDetails}, {nDetails, elements, nDetail},
+	{nDetail, "retryDelay", nRetryDelay}, {nDetail, "violations", nViolations},
+	{nViolations, elements, nViolation}, {nViolation, "quotaId", nQuotaID},
+	{root, "code", nCode}, {root, "type", nType}, {root, "status", nStatus}, {root, "status_code", nStatus},
+	{root, "error_type", nType},
+	{root, "object", nObject}, {root, "success", nSuccess},
+	{root, "message", nMessage}, {root, "msg", nMessage}, {root, "err", nMessage}, {root, "error_msg", nMessage},
+	{root, "error_code", nErrorNumber},
+	{root, "detail", nFree},
+	{root, "errors", nErrors}, {nErrors, elements, nErrorsItem},
+	{nErrorsItem, "code", nErrorCode}, {nErrorsItem, "message", nErrorMessage},
+	{root, "base_resp", nBaseResp}, {nBaseResp, "status_code", nBaseCode}, {nBaseResp, "status_msg", nBaseMessage},
+	{root, "Response", nTencent}, {nTencent, "Error", nTencentError},
+	{nTencentError, "Code", nTencentCode}, {nTencentError, "Message", nTencentMessage},
+	{root, "header", nHeader}, {nHeader, "code", nHeaderCode}, {nHeader, "message", nHeaderMessage},
+	{root, "response", nResponse}, {nResponse, "error", nResponseError}, {nResponse, "status", nResponseStatus},
+	{nResponseError, "code", nResponseErrorCode}, {nResponseError, "type", nResponseErrorType},
+	{nResponseError, "message", nResponseErrorMessage},
+	{root, "sequence_number", nSequence},
+	{root, "choices", nChoices}, {nChoices, elements, nChoice},
+	{nChoice, "index", nChoiceIndex}, {nChoice, "finish_reason", nChoiceFinish}, {nChoice, "error", nChoiceError},
+	{nChoiceError, "code", nErrorCode}, {nChoiceError, "type", nErrorType}, {nChoiceError, "message", nErrorMessage},
+	{nChoiceError, "status", nErrorStatus}, {nChoiceError, "error_type", nErrorKind},
+	{root, "delta", nDelta}, {nDelta, "stop_reason", nStopReason},
+}
