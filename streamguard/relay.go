@@ -193,10 +193,12 @@ func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 		b.c.b = b.c.b[:b.c.judged]
 		return 0, closing
 	}
-	if last := b.c.b[len(b.c.b)-1]; closing == nil {
+	if closing == nil {
 		closing = b.st.CloseLarge()
-		if last == '\n' || last == '\r' {
-			closing = closing[len(closing)/2:] // its line has ended
+		// One line end is enough if the line has ended, but for an LF behind a
+		// CR, which would still be the line's.
+		if last := b.c.b[len(b.c.b)-1]; last == '\n' || last == '\r' && closing[0] != '\n' {
+			closing = closing[len(closing)/2:]
 		}
 	}
 	b.c.judged = len(b.c.b)

@@ -1,0 +1,186 @@
+package streamguard_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	sg "github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
+
+var goldenFormats = map[string]*wire.Format{
+	"chat": wire.Chat, "completions": wire.Completions, "messages": wire.Messages, "responses": wire.Responses,
+}
+
+// guarded relays what rd sends as a stream of format f.
+func guarded(rd io.Reader, f *wire.Format, p sg.Policy) (*http.Response, sg.End, error) {
+	var end sg.End
+	g := &sg.Guard{
+		Base: answer("text/event-stream", io.NopCloser(rd)), Policy: p, OnEnd: func(_ *http.Request, e sg.End) { end = e },
+		Inspect: func(*http.Request) wire.Request { return wire.Request{Format: f, Stream: true} },
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://up/", http.NoBody) //nolint:noctx // never leaves the test
+	if err != nil {
+		return nil, end, err
+	}
+	resp, err := g.RoundTrip(req)
+	if err != nil {
+		return nil, end, err
+	}
+	got, err := readIn(resp.Body, 4096)
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(strings.NewReader(got))
+	return resp, end, err
+}
+
+func TestGoldens(t *testing.T) {
+	files, err := filepath.Glob("wire/testdata/*/*.sse")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		f := goldenFormats[filepath.Base(filepath.Dir(file))]
+		if f == nil {
+			continue // a format with tests of its own
+		}
+		t.Run(strings.TrimPrefix(file, "wire/testdata/"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			goldenWhole(t, f, data)
+			goldenCut(t, f, data)
+		})
+	}
+}
+
+// goldenWhole feeds the stream in several ways and wants it back unchanged.
+func goldenWhole(t *testing.T, f *wire.Format, data []byte) {
+	for _, rd := range []io.Reader{
+		bytes.NewReader(data), iotest.OneByteReader(bytes.NewReader(data)), iotest.DataErrReader(bytes.NewReader(data)),
+	} {
+		resp, end, err := guarded(rd, f, sg.Policy{})
+		require.NoError(t, err)
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, string(data), string(got))
+		assert.Equal(t, end.Failure == nil, end.Complete)
+	}
+}
+
+// goldenCut cuts the stream at every byte: what arrived whole is handed out,
+// and what was not its end is not taken for one.
+func goldenCut(t *testing.T, f *wire.Format, data []byte) {
+	for n := range len(data) {
+		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+			resp, how, err := guarded(io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(end)), f, sg.Policy{})
+			s := f.NewStream(wire.StreamOptions{})
+			wholes, seen, ended := prefix(s, data[:n])
+			switch {
+			case resp == nil: // nothing came
+				require.Equal(t, io.ErrUnexpectedEOF, err, n)
+				require.False(t, seen)
+			case resp.StatusCode != 200:
+				require.NoError(t, err)
+				require.True(t, !seen || s.Failure() != nil, n)
+			default:
+				b, _ := io.ReadAll(resp.Body)
+				got := string(b)
+				require.True(t, strings.HasPrefix(got, string(data[:wholes])), n)
+				if ended {
+					require.NoError(t, err, n)
+					require.Len(t, got, wholes)
+					require.Equal(t, s.Failure() == nil, how.Complete)
+					continue
+				}
+				require.ErrorIs(t, err, sg.ErrIncomplete)
+				require.True(t, errors.Is(err, io.ErrUnexpectedEOF))
+				require.Contains(t, got[wholes:], "error")
+				require.False(t, how.Complete)
+			}
+		}
+	}
+}
+
+// prefix returns how much of b is whole events, whether one commits a stream,
+// and whether they end it.
+func prefix(s *wire.Stream, b []byte) (n int, seen, ended bool) {
+	for n < len(b) {
+		k := s.Next(b[n:])
+		if k == 0 {
+			break
+		}
+		seen = s.Event(b[n:n+k])&wire.MarkData != 0 || seen
+		n += k
+	}
+	if m, whole := s.Rest(b[n:]); whole {
+		n, seen = len(b), seen || m&wire.MarkData != 0
+	}
+	return n, seen, s.Complete()
+}
+
+// FuzzGuard feeds any bytes in any pieces: the caller gets a prefix of whole
+// events, and at most one event more.
+func FuzzGuard(f *testing.F) {
+	for _, s := range []string{C("a") + F("stop") + DONE, C("a") + inBand503, ": x\r\n\r\n" + C("a"), MS + T("a"), "data: {\"x\n\n", "\xef\xbb\xbf" + C("a") + "\r\r\n"} {
+		f.Add([]byte(s), uint8(3), uint8(0), true)
+		f.Add([]byte(C("a")+s), uint8(200), uint8(1), false)
+	}
+	formats := []*wire.Format{wire.Chat, wire.Responses, wire.Messages, wire.Completions}
+	f.Fuzz(func(t *testing.T, data []byte, size, kind uint8, clean bool) {
+		end := io.ErrUnexpectedEOF
+		if clean {
+			end = io.EOF
+		}
+		format := formats[kind%4]
+		rd := &sized{data: data, n: int(size) + 1, end: end}
+		resp, how, err := guarded(rd, format, sg.Policy{HoldUntil: []string{"", sg.HoldFirstContent}[kind/4%2]})
+		if resp == nil {
+			require.Error(t, err)
+			return
+		}
+		b, rerr := io.ReadAll(resp.Body)
+		require.NoError(t, rerr)
+		if resp.StatusCode != 200 {
+			require.NoError(t, err)
+			return
+		}
+		if err == nil {
+			require.True(t, bytes.HasPrefix(data, b), "%q", b)
+			return
+		}
+		require.ErrorIs(t, err, sg.ErrIncomplete)
+		require.Error(t, how.Err)
+		// The bytes before the added event are the stream's, and a line end or
+		// two where it had to be closed.
+		cut := bytes.LastIndex(b, []byte("data: "))
+		if format == wire.Responses || format == wire.Messages {
+			cut = bytes.LastIndex(b, []byte("event: error"))
+		}
+		require.GreaterOrEqual(t, cut, 0)
+		before := bytes.TrimRight(b[:cut], "\r\n")
+		require.True(t, bytes.HasPrefix(data, before), "%q is no prefix of %q", before, data)
+	})
+}
+
+type sized struct {
+	data []byte
+	n    int
+	end  error
+}
+
+func (s *sized) Read(p []byte) (int, error) {
+	if len(s.data) == 0 {
+		return 0, s.end
+	}
+	n := copy(p, s.data[:min(s.n, len(s.data))])
+	s.data = s.data[n:]
+	return n, nil
+}
