@@ -53,6 +53,7 @@ type Request struct {
 	full   []byte // first 32 MiB, until the exchange is over
 	usage  bool
 	inputs int
+	owed   bool // see journal.owed
 }
 
 // Query is the request's query; what does not parse is left out.
@@ -124,12 +125,19 @@ type journal struct {
 	aborted  int
 	inFlight int
 	conns    int
+	active   int // connections that a request is using, as the server sees it
+	owed     int // requests whose answer the client cannot have in full
 }
+
+// settled tells whether all active connections have an answer to send.
+func (j *journal) settled() bool { return j.active <= j.owed }
 
 // add records a request and numbers it.
 func (j *journal) add(r *Request) {
 	j.count++
 	j.inFlight++
+	j.owed++
+	r.owed = true
 	r.Seq = j.count
 	if r.Model != "" {
 		if _, known := j.byModel[r.Model]; known || len(j.byModel) < maxNames {
@@ -176,10 +184,19 @@ func (u *Upstream) settle(r *Request, aborted bool) {
 	r.Ended, r.full = time.Now(), nil
 	r.Aborted = aborted && !u.closed
 	u.log.inFlight--
+	u.log.pay(r)
 	if r.Aborted {
 		u.log.aborted++
 	}
 	u.notify()
+}
+
+// pay notes that the client may have the answer in full from now on.
+func (j *journal) pay(r *Request) {
+	if r.owed {
+		r.owed = false
+		j.owed--
+	}
 }
 
 // notify wakes [Upstream.Wait]. Callers hold u.mu.
@@ -213,28 +230,28 @@ func (u *Upstream) Last() Request {
 }
 
 // Count is how many requests were read in full, model lists included.
-func (u *Upstream) Count() int { return u.read(func(j *journal) int { return j.count }) }
+func (u *Upstream) Count() int { return read(u, func(j *journal) int { return j.count }) }
 
 // CountModel is how many of them named this model. The first 10,000 names are
 // counted.
 func (u *Upstream) CountModel(name string) int {
-	return u.read(func(j *journal) int { return j.byModel[name] })
+	return read(u, func(j *journal) int { return j.byModel[name] })
 }
 
 // Partial is how many requests broke off before their body had been read.
-func (u *Upstream) Partial() int { return u.read(func(j *journal) int { return j.partial }) }
+func (u *Upstream) Partial() int { return read(u, func(j *journal) int { return j.partial }) }
 
 // Aborted is how many exchanges ended because the client went away: it
 // cancelled, or closed the body or the connection before the answer's end.
-func (u *Upstream) Aborted() int { return u.read(func(j *journal) int { return j.aborted }) }
+func (u *Upstream) Aborted() int { return read(u, func(j *journal) int { return j.aborted }) }
 
 // InFlight is how many requests have been read and not yet answered in full.
-func (u *Upstream) InFlight() int { return u.read(func(j *journal) int { return j.inFlight }) }
+func (u *Upstream) InFlight() int { return read(u, func(j *journal) int { return j.inFlight }) }
 
 // Connections is how many connections were opened; none in memory.
-func (u *Upstream) Connections() int { return u.read(func(j *journal) int { return j.conns }) }
+func (u *Upstream) Connections() int { return read(u, func(j *journal) int { return j.conns }) }
 
-func (u *Upstream) read(f func(*journal) int) int {
+func read[T any](u *Upstream, f func(*journal) T) T {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return f(&u.log)

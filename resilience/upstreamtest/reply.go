@@ -327,7 +327,7 @@ func (p *reply) bodyAllowed(method string) bool {
 }
 
 // head is the status line and the headers as HTTP/1.1 sends them.
-func (p *reply) head(method string) []byte {
+func (p *reply) head() []byte {
 	var b bytes.Buffer
 	b.WriteString("HTTP/1.1 " + strconv.Itoa(p.status) + " " + http.StatusText(p.status) + "\r\n")
 	h := p.header.Clone()
@@ -354,7 +354,7 @@ func (p *reply) wire(method string) []part {
 	if p.verbatim {
 		return append([]part{first}, p.parts...)
 	}
-	first.data = p.head(method)
+	first.data = p.head()
 	out := append(make([]part, 0, len(p.parts)+2), first)
 	if !p.bodyAllowed(method) {
 		return out

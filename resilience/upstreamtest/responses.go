@@ -34,7 +34,7 @@ func responseState(a answer) (status, failure, details string) {
 	return "incomplete", "null", fmt.Sprintf(`{"reason":%s}`, quote(a.finish))
 }
 
-func responseObject(r *Request, a answer, status, failure, details, output, usage string) string {
+func responseObject(r *Request, status, failure, details, output, usage string) string {
 	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":%d,"status":%s,"error":%s,"incomplete_details":%s,"model":%s,"output":[%s],"usage":%s}`,
 		r.Seq, created, quote(status), failure, details, quote(r.Model), output, usage)
 }
@@ -43,7 +43,7 @@ func responsesWhole(r *Request, a answer) string {
 	status, failure, details := responseState(a)
 	in, out := a.tokens()
 	usage := fmt.Sprintf(`{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d}`, in, out, in+out)
-	return responseObject(r, a, status, failure, details, responseItem(r, a, "completed", a.text(), a.args), usage)
+	return responseObject(r, status, failure, details, responseItem(r, a, "completed", a.text(), a.args), usage)
 }
 
 func responsesEvents(r *Request, a answer) []event {
@@ -52,7 +52,7 @@ func responsesEvents(r *Request, a answer) []event {
 		out = append(out, event{text: text, data: named(name, `{"type":%s,"sequence_number":%d,%s}`,
 			quote(name), len(out), fmt.Sprintf(fields, args...))})
 	}
-	begun := responseObject(r, a, "in_progress", "null", "null", "", "null")
+	begun := responseObject(r, "in_progress", "null", "null", "", "null")
 	add(false, "response.created", `"response":%s`, begun)
 	add(false, "response.in_progress", `"response":%s`, begun)
 	add(false, "response.output_item.added", `"output_index":0,"item":%s`, responseItem(r, a, "in_progress", "", ""))

@@ -77,6 +77,11 @@ func (x *exchange) play(p *reply) error {
 	}
 	x.w.WriteHeader(p.status)
 	body := p.bodyAllowed(x.r.Method)
+	if p.length >= 0 && p.end == endClean {
+		x.u.mu.Lock()
+		x.u.log.pay(x.req)
+		x.u.mu.Unlock()
+	}
 	if body {
 		if p.length == chunked {
 			if err := x.rc.Flush(); err != nil {

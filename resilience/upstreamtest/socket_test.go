@@ -38,7 +38,7 @@ func dial(t *testing.T, up *ut.Upstream) net.Conn {
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(up.URL, "http://"))
 	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Upstream is a scripted provider. Its methods are safe for concurrent use.
@@ -54,9 +55,9 @@ func newUpstream() *Upstream {
 // HTTP/1.1 and, to clients that begin with it, unencrypted HTTP/2. It panics
 // if there is no loopback to listen on.
 func New() *Upstream {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listenOn("127.0.0.1:0")
 	if err != nil {
-		if ln, err = net.Listen("tcp6", "[::1]:0"); err != nil {
+		if ln, err = listenOn("[::1]:0"); err != nil {
 			panic(fmt.Sprintf("upstreamtest: no loopback port: %v", err))
 		}
 	}
@@ -88,6 +89,11 @@ func NewInMemory(host string) *Upstream {
 	return u
 }
 
+func listenOn(addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(context.Background(), "tcp", addr)
+}
+
 // listen accepts connections on ln.
 func (u *Upstream) listen(ln net.Listener) {
 	u.mu.Lock()
@@ -115,7 +121,7 @@ func (u *Upstream) Stop() {
 		_ = ln.Close() // nothing to be done about it
 		u.serving.Wait()
 	}
-	u.drop(hangUp, http.StateIdle, http.StateNew)
+	u.drop(hangUp, true)
 }
 
 // Start accepts connections again after [Upstream.Stop], at the same URL. It
@@ -132,7 +138,7 @@ func (u *Upstream) Start() error {
 		return nil
 	}
 	u.mu.Unlock()
-	ln, err := net.Listen("tcp", u.URL[len("http://"):])
+	ln, err := listenOn(u.URL[len("http://"):])
 	if err != nil {
 		return fmt.Errorf("upstreamtest: start again: %w", err)
 	}
@@ -140,18 +146,27 @@ func (u *Upstream) Start() error {
 	return nil
 }
 
-// CloseIdle closes the connections that no request is using (FIN).
-func (u *Upstream) CloseIdle() { u.drop(hangUp, http.StateIdle) }
+// CloseIdle closes the connections that no request is using (FIN), those whose
+// answer has just been sent included.
+func (u *Upstream) CloseIdle() { u.drop(hangUp, false) }
 
 // ResetIdle resets them (RST).
-func (u *Upstream) ResetIdle() { u.drop(reset, http.StateIdle) }
+func (u *Upstream) ResetIdle() { u.drop(reset, false) }
 
-// drop ends the connections in these states.
-func (u *Upstream) drop(end func(net.Conn), which ...http.ConnState) {
+// drop ends idle connections, and fresh ones if told so. A client may have its
+// answer before the server counts the connection as idle: that is waited for,
+// a second at most, since a client may also be slow in sending a request.
+func (u *Upstream) drop(end func(net.Conn), fresh bool) {
+	if u.srv == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(u.ctx, time.Second)
+	defer cancel()
+	_ = u.Wait(ctx, func() bool { return read(u, (*journal).settled) }) // late: the idle ones are dropped
 	u.mu.Lock()
 	var idle []net.Conn
 	for c, state := range u.states {
-		if slices.Contains(which, state) {
+		if state == http.StateIdle || fresh && state == http.StateNew {
 			idle = append(idle, c)
 		}
 	}
@@ -165,23 +180,29 @@ func (u *Upstream) drop(end func(net.Conn), which ...http.ConnState) {
 func (u *Upstream) connState(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, known := u.states[c]
+	was, known := u.states[c]
 	switch {
 	case state == http.StateNew:
-		u.states[c] = state
 		u.log.conns++
 		u.open.Add(1)
-		u.notify()
 	case !known: // HTTP/2 reports some states for a wrapper
+		return
 	case state == http.StateClosed, state == http.StateHijacked:
-		delete(u.states, c)
 		u.open.Done()
 	case state == http.StateIdle && u.stopped:
-		u.states[c] = state
 		hangUp(c)
-	default:
-		u.states[c] = state
 	}
+	if was == http.StateActive {
+		u.log.active--
+	}
+	if state == http.StateActive {
+		u.log.active++
+	}
+	u.states[c] = state
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(u.states, c)
+	}
+	u.notify()
 }
 
 // Close ends all exchanges, closes all connections and waits until no handler
@@ -206,8 +227,8 @@ func (u *Upstream) Close() {
 	if u.srv == nil {
 		return
 	}
+	_ = u.srv.Close() // before the handlers end, so that they end nothing properly
 	u.cancel()
-	_ = u.srv.Close() // closes what it can
 	u.serving.Wait()
 	u.handlers.Wait()
 	u.open.Wait()
