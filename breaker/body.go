@@ -21,7 +21,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	defer func() { b.permit.Settle(exit) }()
 	n, err = b.ReadCloser.Read(p)
 	exit = Pending
-	ended := err == io.EOF //nolint:errorlint // the end is io.EOF itself: a wrapped one is a broken connection
+	ended := err == io.EOF // the end is io.EOF itself: a wrapped one is a broken connection
 	if n > 0 && (err == nil || ended) {
 		b.permit.FirstEvent()
 	}

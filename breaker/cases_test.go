@@ -281,7 +281,7 @@ func TestCaseD10_OneRealCoolDown(t *testing.T) {
 		time.Sleep(200*time.Millisecond - 1)
 		_, err := do(tr, request(t.Context()))
 		require.ErrorIs(t, err, breaker.ErrOpen)
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		_, err = do(tr, request(t.Context()))
 		require.NoError(t, err)
 	})

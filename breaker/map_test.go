@@ -129,17 +129,17 @@ func TestMapExpiry(t *testing.T) {
 		}, true},
 		"half-open, its probe given back": {func(t *testing.T, m *breaker.Map) {
 			m.ForceOpen("x", 1)
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			take(t, m, "x").Settle(n)
 		}, true},
 		"half-open, its probe lost": {func(t *testing.T, m *breaker.Map) {
 			m.ForceOpen("x", 1)
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			take(t, m, "x")
 		}, false},
 		"settled at the first event": {func(t *testing.T, m *breaker.Map) {
 			m.ForceOpen("x", 1)
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			take(t, m, "x").FirstEvent()
 		}, true},
 	} {
@@ -150,7 +150,7 @@ func TestMapExpiry(t *testing.T) {
 				time.Sleep(idle - 1)
 				take(t, m, "y").Settle(s)
 				assert.Contains(t, keys(m), "x", "a moment before")
-				time.Sleep(1)
+				time.Sleep(1 * time.Nanosecond)
 				take(t, m, "y").Settle(s)
 				require.Nil(t, m.Peek("unknown"))
 				assert.Contains(t, keys(m), "x", "a known model or a peek expires nothing")
@@ -168,7 +168,7 @@ func TestMapExpiry(t *testing.T) {
 			time.Sleep(idle - 1)
 			take(t, m, "y")
 			assert.Contains(t, keys(m), "x")
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			take(t, m, "z")
 			assert.NotContains(t, keys(m), "x")
 		})
@@ -217,7 +217,7 @@ func TestMapCapacityExhausted(t *testing.T) {
 				m.ForceOpen(key, time.Hour)
 			case 2:
 				m.ForceOpen(key, 1)
-				time.Sleep(1)
+				time.Sleep(1 * time.Nanosecond)
 				held = append(held, take(t, m, key)) // half-open, probing
 			}
 		}
@@ -241,6 +241,29 @@ func TestMapCapacityExhausted(t *testing.T) {
 		held[0].Settle(s)
 		take(t, m, "new")
 		assert.Len(t, keys(m), 1+1024-341+1, "the forced ones have expired; the rest is in use or was until now")
+	})
+}
+
+// The first expiry that was in sight was put off by a call.
+func TestMapPeekForeseesExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMap(t, smallModels())
+		for i := range 1024 {
+			m.ForceOpen(fmt.Sprintf("m%d", i), time.Hour)
+		}
+		m.ForceOpen("m7", time.Millisecond)
+		time.Sleep(5 * time.Minute)
+		take(t, m, "m7").Settle(n)
+		time.Sleep(5 * time.Minute)
+		require.NotNil(t, m.Peek("new"))
+		time.Sleep(5*time.Minute - 1)
+		require.NotNil(t, m.Peek("new"))
+		require.Error(t, m.Admit("new", new(breaker.Permit)))
+		time.Sleep(1 * time.Nanosecond)
+		require.Nil(t, m.Peek("new"))
+		take(t, m, "new")
+		assert.NotContains(t, keys(m), "m7")
+		assert.Contains(t, keys(m), "m6")
 	})
 }
 

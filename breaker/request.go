@@ -34,7 +34,7 @@ func cancelled(req *http.Request) bool {
 		return !ok || !cause.Timeout()
 	}
 	select {
-	case <-req.Cancel: //nolint:staticcheck // deprecated, but callers may still set it
+	case <-req.Cancel:
 		return true
 	default:
 		return false

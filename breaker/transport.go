@@ -35,8 +35,8 @@ type Transport struct {
 	Key func(*http.Request) string
 	// Judge gives the verdict on what Base returned. Any verdict but [Pending]
 	// settles the permit at once; with Pending the owner of the permit must
-	// settle it, and the layer has marked it as answered. A panic of Base
-	// is a failure in any case. It is not asked where the policy has no breaker.
+	// settle it, and the layer has marked it as answered. A panic of Base is a
+	// failure in any case. See JudgeStatus for what a status alone says. It is not asked where the policy has no breaker.
 	// Nil judges as told above.
 	Judge func(*http.Request, *http.Response, error) Verdict
 	// Permit says where a request's permit is kept, so that others can tell a
@@ -102,11 +102,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p.breaker == nil {
 		return resp, err // there is no breaker
 	}
-	verdict := Pending
 	if t.Judge != nil {
 		p.Answered()
-		verdict = t.Judge(req, resp, err)
-	} else if verdict = t.judge(req, resp, err, dead, p.Probe()); verdict == Success && isStream(resp) {
+		exit = t.Judge(req, resp, err)
+		return resp, err
+	}
+	verdict := t.judge(req, resp, err, dead, p.Probe())
+	if verdict == Success && isStream(resp) {
 		resp.Body = &body{ReadCloser: resp.Body, permit: p, req: req}
 		verdict = Pending
 	}

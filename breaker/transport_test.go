@@ -205,14 +205,14 @@ func TestJudgedByContext(t *testing.T) {
 		"req.Cancel": {func(ctx context.Context, tr *breaker.Transport) {
 			tr.Base = play(fail(errReset))
 			req, done := request(ctx), make(chan struct{})
-			req.Cancel = done //nolint:staticcheck // callers may still set it
+			req.Cancel = done
 			close(done)
 			_, _ = do(tr, req)
 		}, 0},
 		"req.Cancel left open": {func(ctx context.Context, tr *breaker.Transport) {
 			tr.Base = play(fail(errReset))
 			req := request(ctx)
-			req.Cancel = make(chan struct{}) //nolint:staticcheck // callers may still set it
+			req.Cancel = make(chan struct{})
 			_, _ = do(tr, req)
 		}, 1},
 		"cancelled before it was sent": {func(ctx context.Context, tr *breaker.Transport) {
@@ -232,7 +232,7 @@ func TestJudgedByContext(t *testing.T) {
 			_, _ = do(tr, request(ctx))
 		}, 0},
 		"neither response nor error": {func(ctx context.Context, tr *breaker.Transport) {
-			tr.Base = play(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // the fault under test
+			tr.Base = play(func(*http.Request) (*http.Response, error) { return nil, nil })
 			resp, err := tr.RoundTrip(request(ctx))
 			assert.Nil(t, resp)
 			assert.ErrorContains(t, err, "acme")
@@ -565,7 +565,7 @@ func TestJudgeFunc(t *testing.T) {
 	assert.Zero(t, own(tr).Failures)
 	tr.Base = baseFunc(func(*http.Request) (*http.Response, error) { panic("below") })
 	verdict = breaker.Pending
-	require.PanicsWithValue(t, "below", func() { call() }) //nolint:bodyclose // there is none
+	require.PanicsWithValue(t, "below", func() { call() })
 	assert.True(t, permit.Settled())
 	assert.Equal(t, 1, own(tr).Failures)
 }
@@ -635,7 +635,7 @@ func apart(f func()) {
 
 func TestGoexitBelowIsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := layer(play(func(*http.Request) (*http.Response, error) { runtime.Goexit(); return nil, nil })) //nolint:nilnil // not reached
+		tr := layer(play(func(*http.Request) (*http.Response, error) { runtime.Goexit(); return nil, nil }))
 		apart(func() { _, _ = do(tr, request(context.Background())) })
 		assert.Equal(t, 1, own(tr).Failures)
 		tr.Base = play(reply(200, "text/event-stream", &stepBody{steps: []any{runtime.Goexit}}))
