@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -80,6 +81,16 @@ func syntaxError(err error, data []byte) *Error {
 		e.Line, _ = strconv.Atoi(m[1])
 		text = strings.Replace(text, m[0], "", 1)
 	}
+	// The parser counts lines from 0 where it, and not the scanner, fails, and
+	// names the first line of a block that breaks further down.
+	if strings.HasPrefix(text, "did not find") {
+		if yamlLine.MatchString(err.Error()) {
+			e.Line = min(e.Line+1, lineOf(data, len(data)))
+		}
+		if strings.HasSuffix(text, "expected key") || strings.HasSuffix(text, "indicator") {
+			e.Line = max(e.Line, breaks(data, text))
+		}
+	}
 	if strings.Contains(text, "anchor") {
 		e.Line = max(e.Line, aliasLine(text, data))
 		text = quoted.ReplaceAllString(text, "")
@@ -90,6 +101,22 @@ func syntaxError(err error, data []byte) *Error {
 		e.Line, e.Hint = lineOf(data, at[0]), "indent with spaces, not with tabs"
 	}
 	return e
+}
+
+// breaks finds the first line with which the text fails as the whole does: a
+// block that breaks is sound up to there.
+func breaks(data []byte, text string) int {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	var length []int
+	total := 0
+	for _, l := range lines {
+		total += len(l)
+		length = append(length, total)
+	}
+	return 1 + sort.Search(len(lines)-1, func(i int) bool {
+		err := yaml.Unmarshal(data[:length[i]], new(yaml.Node))
+		return err != nil && strings.HasSuffix(err.Error(), text)
+	})
 }
 
 // aliasLine finds the alias that an error is about: the parser does not say.

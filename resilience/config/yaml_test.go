@@ -23,8 +23,13 @@ func TestBrokenYAML(t *testing.T) {
 		{"provider twice", "providers:\n  openai:\n  openai:\n", 3, "providers.openai: found a key that is already on line 2"},
 		{"tab", "resilience:\n\tretry:\n", 2, "indent with spaces, not with tabs"},
 		{"two documents", "resilience: {}\n---\nfailover: {}\n", 2, "found a second document"},
-		{"unclosed", "resilience: {retry: [\n", 1, "found broken YAML"},
-		{"bad indentation", "resilience:\n    retry: {}\n  timeout: 3s\n", 1, "found broken YAML"},
+		{"unclosed", "resilience: {retry: [\n", 2, "found broken YAML"},
+		{"bad indentation", "resilience:\n    retry: {}\n  timeout: 3s\n", 3, "found broken YAML"},
+		{"bad indentation further down", "failover: {}\nresilience:\n  retry:\n    max_retries: 1\n    streams: never\n   replay: x\n  timeout: 3s\n", 6, "found broken YAML"},
+		{"key in a list", "- a\nb: c\n", 2, "found broken YAML"},
+		{"open flow", "resilience: {}\nx: [1, 2\ny: 3\n", 2, "found broken YAML"},
+		{"open quote", "resilience:\n  retry: \"abc\nfailover: {}\n", 2, "found broken YAML"},
+		{"two values", "resilience: {}\ntimeout: a: b\n", 2, "found broken YAML"},
 		{"unknown anchor", "resilience: {}\nfailover: *nowhere\n", 2, "found broken YAML (unknown anchor"},
 		{"control character", "resilience: {}\n# \x01\n", 2, "found a control character (U+0001)"},
 		{"not UTF-8", "resilience: {}\n\n# \xff\xfe\n", 3, "found a byte that is no UTF-8"},
@@ -37,7 +42,7 @@ func TestBrokenYAML(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			all := faults(t, row.text, nil)
 			assert.Contains(t, all.Error(), row.want)
-			assert.GreaterOrEqual(t, all[0].Line, row.line)
+			assert.Equal(t, row.line, all[0].Line)
 		})
 	}
 }
