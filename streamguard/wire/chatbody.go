@@ -4,8 +4,7 @@ import "strconv"
 
 // A chatBody is what a whole chat answer holds.
 type chatBody struct {
-	choices    bool // at least one
-	err        bool
+	choices    bool   // at least one
 	failed     []byte // a finish reason that names a failure
 	usable     bool
 	usage      bool // not all zero
@@ -32,8 +31,8 @@ func chatJudge(f *Format, provider string, b []byte) Verdict {
 			q.nested = word{string(c.failed), true}
 		}
 		return Verdict{Failure: f.told(q, b)}
-	case !c.usable && (c.err || !c.choices):
-		if v := f.hidden(b); v != nil {
+	case !c.usable:
+		if v := f.hidden(b, c.choices); v != nil {
 			return Verdict{Failure: v}
 		}
 	}
@@ -63,8 +62,6 @@ func (c *chatBody) member(p *parser) {
 			c.drifted("usage: want object")
 		}
 		c.usage = nonZero(p.raw())
-	case "error":
-		c.err = p.filled()
 	case "success":
 		c.success |= bit(string(p.raw()) == "true", 1)
 	case "code":
@@ -140,8 +137,6 @@ func (c *chatBody) choice(p *parser) {
 			}
 		case "text":
 			c.usable = p.filled() || c.usable
-		case "error":
-			c.err = p.filled() || c.err
 		default:
 			p.skip()
 		}

@@ -24,7 +24,7 @@ func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
 		return f.drift(provider, "invalid JSON", ReasonMalformed)
 	}
 	if !usable {
-		if v := f.hidden(b); v != nil {
+		if v := f.hidden(b, false); v != nil {
 			return Verdict{Failure: v}
 		}
 	}

@@ -72,21 +72,7 @@ func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
 		}
 		return f.drift(provider, "body: want object", ReasonDrift)
 	}
-	if f.judge != nil {
-		return f.judge(f, provider, b)
-	}
-	return f.judgeOther(provider, b)
-}
-
-// judgeOther looks for error envelopes alone.
-func (f *Format) judgeOther(provider string, b []byte) Verdict {
-	if !valid(b) {
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
-	}
-	if v := f.hidden(b); v != nil {
-		return Verdict{Failure: v}
-	}
-	return Verdict{Usable: true}
+	return f.judge(f, provider, b)
 }
 
 func (f *Format) broken(reason, message string) Verdict {
@@ -110,16 +96,21 @@ func (f *Format) failure(status int, reason, message string) *Failure {
 }
 
 // hidden returns the failure that the error envelope b tells of, nil if it is
-// none. b is valid JSON without real content.
-func (f *Format) hidden(b []byte) *Failure {
+// none. b is valid JSON without real content. If the member where content would
+// be is there, though empty, only what cannot mean anything else counts.
+func (f *Format) hidden(b []byte, member bool) *Failure {
 	if b[0] == '[' && !oneObject(b) {
 		return nil
 	}
-	p := inspect(b)
-	if b[0] == '[' && !p.hasError || !p.envelope() {
-		return nil
+	switch p := inspect(b); {
+	case b[0] == '[' || member:
+		if p.plainError() && (b[0] == '{' || p.hasError) {
+			return f.told(p, b)
+		}
+	case p.envelope():
+		return f.told(p, b)
 	}
-	return f.told(p, b)
+	return nil
 }
 
 // told makes a failure of a problem; b are the upstream's bytes, nil if they

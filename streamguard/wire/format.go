@@ -32,7 +32,8 @@ type Format struct {
 	// large judges an event that was too large to hold, from what was found in
 	// it; nil takes it for data.
 	large func(s *Stream, name []byte, p *problem) Mark
-	// judge looks at a whole JSON body; nil looks for error envelopes only.
+	// judge looks at a whole body that begins as JSON does; every format but
+	// Unknown has one.
 	judge func(f *Format, provider string, body []byte) Verdict
 	// errorBody renders an error for a caller; nil is the chat shape.
 	errorBody func(status int, typ, code, message string) []byte

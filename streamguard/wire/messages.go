@@ -120,13 +120,13 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 		return judgeNoObject(f, provider, b)
 	}
 	var drift string
-	usable, err, usage, content := false, false, false, false
+	usable, usage, content := false, false, false
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		k := p.kind()
 		switch string(p.name) {
 		case "content":
-			content = true
+			content = k != 'n'
 			if k != '[' && k != 'n' {
 				drift = "content: want array"
 			}
@@ -136,10 +136,6 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 				drift = "usage: want object"
 			}
 			usage = nonZero(p.raw())
-		case "error":
-			err = p.filled()
-		case "type":
-			err = string(p.raw()) == `"error"` || err
 		default:
 			p.skip()
 		}
@@ -147,8 +143,8 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 	switch {
 	case !p.end():
 		return f.drift(provider, "invalid JSON", ReasonMalformed)
-	case !usable && (err || !content):
-		if v := f.hidden(b); v != nil {
+	case !usable:
+		if v := f.hidden(b, content); v != nil {
 			return Verdict{Failure: v}
 		}
 	}

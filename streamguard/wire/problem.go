@@ -197,9 +197,14 @@ func (p *problem) retryAfter(s string) {
 // envelope reports whether the document is an error by one of the known
 // shapes. It is asked only of documents without real content.
 func (p *problem) envelope() bool {
-	return p.hasError || p.flat || p.refused || p.free ||
-		business(p.base) || business(p.number) || business(p.header) || p.topCodeFails() ||
+	return p.plainError() || p.free || business(p.number) || business(p.header) || p.topCodeFails() ||
 		p.bareMessage()
+}
+
+// plainError reports whether the document says that it is an error in a way
+// that a good answer never does.
+func (p *problem) plainError() bool {
+	return p.hasError || p.flat || p.refused || business(p.base)
 }
 
 // bareMessage reports whether the document is a message and nothing that says

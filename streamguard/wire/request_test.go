@@ -108,6 +108,7 @@ var requestBodies = map[string]wire.Request{
 	`["model","x"]`:                                                 {},
 	`{"x":["model"],"model":"m"}`:                                   {Model: "m"},
 	`{"model":"😀\ud83d\ude00\n\\"}`:                                 {Model: "😀😀\n\\"},
+	`{"model":"\b\f\n\r\t\"\/\u00E9\udc00"}`:                        {Model: "\b\f\n\r\t\"/é\ufffd"},
 	`{"stream":true`:                                                {Stream: true},
 	`"model"`:                                                       {},
 	``:                                                              {},

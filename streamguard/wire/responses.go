@@ -144,7 +144,7 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	var drift string
 	var status []byte
-	output, err, usage := false, false, false
+	output, usage := false, false
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		k := p.kind()
@@ -159,8 +159,6 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 				drift = "status: want string"
 			}
 			status = text(p.raw())
-		case "error":
-			err = p.filled()
 		case "usage":
 			usage = nonZero(p.raw())
 		default:
@@ -172,8 +170,8 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 		return f.drift(provider, "invalid JSON", ReasonMalformed)
 	case string(status) == "failed":
 		return Verdict{Failure: f.told(inspect(b), b)}
-	case !output && (err || status == nil):
-		if v := f.hidden(b); v != nil {
+	case !output:
+		if v := f.hidden(b, status != nil); v != nil {
 			return Verdict{Failure: v}
 		}
 	}
@@ -196,7 +194,7 @@ func judgeNoObject(f *Format, provider string, b []byte) Verdict {
 	if !valid(b) {
 		return f.drift(provider, "invalid JSON", ReasonMalformed)
 	}
-	if v := f.hidden(b); v != nil {
+	if v := f.hidden(b, false); v != nil {
 		return Verdict{Failure: v}
 	}
 	return f.drift(provider, "body: want object", ReasonDrift)
