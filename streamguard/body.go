@@ -38,10 +38,12 @@ type guardBody struct {
 	srcErr   error         // what the upstream's body ended with
 	err      error         // what Read returns once the chunk is empty
 	limit    limit
-	more     bool // the tail may hold whole events
-	large    bool // within an event that is too large to hold
-	seen     bool // a data event came
-	holding  bool
+	more     bool  // the tail may hold whole events
+	large    bool  // within an event that is too large to hold
+	seen     bool  // a data event came
+	afterCR  bool  // the large event's last byte was a CR
+	holding  bool  // not handed out yet
+	endless  bool  // the format has no end mark: a clean end of the body is one
 	stripped bool  // the event before was left out
 	comments int   // bytes of comments that HoldComplete holds
 	empty    uint8 // Reads in a row that returned nothing
@@ -64,6 +66,7 @@ func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Form
 func (b *guardBody) load(o opening, contentType string) {
 	lenient := b.g.Lenient != nil && b.g.Lenient(b.req)
 	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient, ContentType: contentType})
+	b.endless = b.st.Complete()
 	b.chunk().b = o.head
 	b.srcErr = o.err
 	b.end.Stream = true
@@ -122,6 +125,9 @@ const markBlank = wire.Mark(1 << 15)
 // not whole yet. Of an event too large to hold, n bytes belong to it, and it has
 // been judged if whole.
 func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
+	if len(data) == 0 {
+		return 0, 0, false
+	}
 	if !b.large {
 		if n = b.st.Next(data); n > 0 {
 			if m = b.st.Event(data[:n]); m == 0 && n == 1 {
@@ -136,6 +142,7 @@ func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
 	}
 	n, whole, m = b.st.Large(data)
 	b.large = !whole
+	b.afterCR = data[n-1] == '\r'
 	if b.limit == limitEvent {
 		b.left = b.g.Policy.EventTimeout
 	}
@@ -175,7 +182,7 @@ func (b *guardBody) note(m wire.Mark) {
 // had ended, or had failed in-band; the caller's own reason; or an
 // *IncompleteError.
 func (b *guardBody) fate(err error) error {
-	if b.st.Complete() || err == io.EOF && b.st.CompleteAtEOF() {
+	if b.complete() || err == io.EOF && b.st.CompleteAtEOF() {
 		return nil
 	}
 	if b.isClosed() {
@@ -201,6 +208,11 @@ func (b *guardBody) fate(err error) error {
 		e.Reason = ReasonIdleTimeout
 	}
 	return e
+}
+
+// complete reports whether the stream has ended by what it said itself.
+func (b *guardBody) complete() bool {
+	return b.st.Complete() && (!b.endless || b.st.Failure() != nil)
 }
 
 func (b *guardBody) isClosed() bool {

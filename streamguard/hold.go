@@ -61,7 +61,7 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 	switch {
 	case m&wire.MarkMalformed != 0:
 		b.c.b = b.c.b[:b.c.judged]
-		if b.seen && b.st.Complete() {
+		if b.seen && b.complete() {
 			b.finish(errMalformed, nil)
 			return nil, true
 		}
@@ -102,7 +102,7 @@ func (b *guardBody) shown(m wire.Mark) bool {
 		return false
 	case HoldFirstContent:
 		// A stream that ended without content has nothing more to show.
-		return b.seen && (m&wire.MarkContent != 0 || b.st.Complete())
+		return b.seen && (m&wire.MarkContent != 0 || b.endless || b.complete())
 	default:
 		return b.seen
 	}

@@ -62,7 +62,7 @@ func (b *guardBody) sum() {
 	}
 	b.end.Events = b.st.Events()
 	b.end.Failure = b.st.Failure()
-	b.end.Complete = b.end.Failure == nil && b.st.Complete()
+	b.end.Complete = b.end.Failure == nil && b.complete()
 }
 
 func (b *guardBody) tell(end End) {
@@ -182,6 +182,9 @@ func (b *guardBody) conclude(err error) {
 func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	if b.large {
 		closing = b.st.CloseLarge()
+		if b.afterCR && closing[0] == '\n' {
+			closing = append(closing, '\n') // the first LF would be the CR's
+		}
 	}
 	m, whole := b.st.Rest(b.tail())
 	b.large = false
