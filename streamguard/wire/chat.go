@@ -120,7 +120,7 @@ func (s *Stream) chunk(c *chatChunk) Mark {
 // failFinish ends the stream for a finish reason that names a failure. A
 // [DONE] may follow.
 func (s *Stream) failFinish(reason string) Mark {
-	return s.fail(&problem{nested: word{reason, true}}) &^ MarkFinal
+	return s.fail(&problem{nested: reason}) &^ MarkFinal
 }
 
 // list reads the choices.

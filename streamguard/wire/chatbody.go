@@ -27,8 +27,8 @@ func chatJudge(f *Format, provider string, b []byte) Verdict {
 		return f.drift(provider, "invalid JSON", ReasonMalformed)
 	case c.failed != nil:
 		q := inspect(b)
-		if !q.nested.set() && !q.topCode.set() {
-			q.nested = word{string(c.failed), true}
+		if q.nested == "" && q.topCode == "" {
+			q.nested = string(c.failed)
 		}
 		return Verdict{Failure: f.told(q, b)}
 	case !c.usable:

@@ -54,16 +54,15 @@ type fields struct {
 		array  bool
 		filled bool
 	}
-	member  node // the value behind the last key
-	mode    fieldMode
-	atKey   bool // the next string in this object is a key
-	isKey   bool // the current string is
-	keep    bool // tok is wanted
-	hex     uint8
-	char    rune // of a \u escape
-	high    rune // a high surrogate that waits for its low one
-	started bool
-	ended   bool // the document's one value is over
+	member node // the value behind the last key
+	mode   fieldMode
+	atKey  bool // the next string in this object is a key
+	isKey  bool // the current string is
+	keep   bool // tok is wanted
+	hex    uint8
+	char   rune // of a \u escape
+	high   rune // a high surrogate that waits for its low one
+	ended  bool // the document's one value is over
 }
 
 type fieldMode uint8
@@ -134,7 +133,6 @@ func (f *fields) begin() {
 		f.tok = f.buf[:0]
 	}
 	f.tok = f.tok[:0]
-	f.started = true
 	if f.depth <= trackDepth {
 		f.stack[f.depth].filled = true
 	}
@@ -174,7 +172,6 @@ func (f *fields) element(from node) node {
 
 func (f *fields) open(array bool) {
 	n := f.value()
-	f.started = true
 	if f.depth <= trackDepth {
 		f.stack[f.depth].filled = true
 	}

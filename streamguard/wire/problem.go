@@ -10,16 +10,16 @@ import (
 // place where one of the known shapes puts it, and the marks that a large
 // event carries. The first value of each kind counts.
 type problem struct {
-	nested   word // error.code …, a number or a word
+	nested   string // error.code …, a number or a word
 	kind     string
 	status   string
-	topCode  word
+	topCode  string
 	topType  string
-	topState word
+	topState string
 	object   string
-	base     word // base_resp.status_code
-	number   word // error_code
-	header   word
+	base     string // base_resp.status_code
+	number   string // error_code
+	header   string
 	extra    []string // further words for a status
 
 	message  string
@@ -36,23 +36,15 @@ type problem struct {
 	wait      time.Duration
 
 	// Marks of a large event.
-	eventType    string
-	responseFail string
-	sequence     int64
-	stopReason   bool
-	choices      int
-	choice       struct{ index, finish string }
-	failedFinish string
-	states       *choiceStates
+	eventType     string
+	responseState string
+	sequence      int64
+	stopReason    bool
+	choices       int
+	choice        struct{ index, finish string }
+	failedFinish  string
+	states        *choiceStates
 }
-
-// A word is a code as it was sent: text or number.
-type word struct {
-	text   string
-	isText bool
-}
-
-func (w word) set() bool { return w.text != "" }
 
 // inspect gathers what b says; it may be cut off.
 func inspect(b []byte) *problem {
@@ -69,9 +61,10 @@ func first(dst *string, v []byte) {
 	}
 }
 
-func firstWord(dst *word, kind byte, v []byte) {
-	if !dst.set() && (kind == kindString || kind == kindScalar && isNumber(v)) {
-		*dst = word{string(v), kind == kindString}
+// firstCode takes a code that is text or a number.
+func firstCode(dst *string, kind byte, v []byte) {
+	if kind == kindString || kind == kindScalar && isNumber(v) {
+		first(dst, v)
 	}
 }
 
@@ -86,21 +79,21 @@ func (p *problem) field(n node, kind byte, v []byte) {
 	text := kind == kindString
 	switch n {
 	case nErrorCode, nResponseErrorCode, nTencentCode:
-		firstWord(&p.nested, kind, v)
+		firstCode(&p.nested, kind, v)
 	case nErrorStatus:
 		if text || isNumber(v) {
 			first(&p.status, v)
 		}
 	case nCode:
-		firstWord(&p.topCode, kind, v)
+		firstCode(&p.topCode, kind, v)
 	case nStatus:
-		firstWord(&p.topState, kind, v)
+		firstCode(&p.topState, kind, v)
 	case nBaseCode:
-		firstWord(&p.base, kind, v)
+		firstCode(&p.base, kind, v)
 	case nErrorNumber:
-		firstWord(&p.number, kind, v)
+		firstCode(&p.number, kind, v)
 	case nHeaderCode:
-		firstWord(&p.header, kind, v)
+		firstCode(&p.header, kind, v)
 	case nErrorRetry:
 		p.retryAfter(string(v) + "s")
 	case nRetryDelay:
@@ -152,7 +145,7 @@ func (p *problem) textField(n node, v []byte) {
 	case nQuotaID:
 		p.daily = p.daily || strings.Contains(string(v), "PerDay")
 	case nResponseStatus:
-		p.responseFail = string(v)
+		p.responseState = string(v)
 	case nChoiceFinish:
 		p.choice.finish = string(v)
 	case nStopReason:
@@ -210,25 +203,25 @@ func (p *problem) plainError() bool {
 // bareMessage reports whether the document is a message and nothing that says
 // what kind of answer it is.
 func (p *problem) bareMessage() bool {
-	return p.bare && !p.succeeded && !p.topCode.set() && !p.base.set() && !p.number.set() &&
-		!p.header.set() && p.topType == "" && p.object == ""
+	return p.bare && !p.succeeded && p.topCode == "" && p.base == "" && p.number == "" &&
+		p.header == "" && p.topType == "" && p.object == ""
 }
 
 // business reports whether a vendor's own code says that something failed.
-func business(w word) bool {
-	return w.set() && strings.Trim(w.text, "0") != ""
+func business(w string) bool {
+	return w != "" && strings.Trim(w, "0") != ""
 }
 
 // topCodeFails judges a code beside no content: 0 and 2xx are success.
 func (p *problem) topCodeFails() bool {
 	w := p.topCode
-	if !w.set() {
+	if w == "" {
 		return false
 	}
-	if n, err := strconv.Atoi(w.text); err == nil {
+	if n, err := strconv.Atoi(w); err == nil {
 		return n != 0 && (n < 200 || n > 299)
 	}
-	switch strings.ToLower(w.text) {
+	switch strings.ToLower(w) {
 	case "ok", "success", "succeeded":
 		return false
 	}
@@ -237,9 +230,9 @@ func (p *problem) topCodeFails() bool {
 
 // code returns the error's code for the caller: the most specific one.
 func (p *problem) code() string {
-	for _, w := range [...]word{p.nested, p.topCode, p.base, p.number, p.header} {
-		if w.set() && w.text != "0" {
-			return w.text
+	for _, w := range [...]string{p.nested, p.topCode, p.base, p.number, p.header} {
+		if w != "" && w != "0" {
+			return w
 		}
 	}
 	if p.status != "" {

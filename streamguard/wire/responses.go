@@ -128,7 +128,7 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 }
 
 func responsesLarge(s *Stream, name []byte, p *problem) Mark {
-	n := responsesNote{typ: name, seq: p.sequence, status: []byte(p.responseFail)}
+	n := responsesNote{typ: name, seq: p.sequence, status: []byte(p.responseState)}
 	if p.eventType != "" {
 		n.typ = []byte(p.eventType)
 	}

@@ -12,29 +12,29 @@ func (p *problem) httpStatus() int {
 	// A business code that stands where only business codes stand is never
 	// taken for an HTTP status: MiniMax's 1008 is no server error.
 	if business(p.base) {
-		return tableStatus(minimaxStatus, p.base.text)
+		return tableStatus(minimaxStatus, p.base)
 	}
 	if business(p.number) {
-		return tableStatus(baiduStatus, p.number.text)
+		return tableStatus(baiduStatus, p.number)
 	}
 	if business(p.header) { // Xunfei
 		return http.StatusBadGateway
 	}
-	numbers := [...]string{p.nested.text, p.status, p.topState.text, p.topCode.text}
+	numbers := [...]string{p.nested, p.status, p.topState, p.topCode}
 	for _, s := range numbers {
 		if n, err := strconv.Atoi(s); err == nil && n >= 400 && n <= 599 {
 			return n
 		}
 	}
-	for _, s := range [...]string{p.nested.text, p.topCode.text} {
+	for _, s := range [...]string{p.nested, p.topCode} {
 		if n, ok := zhipuStatus[s]; ok {
 			return n
 		}
 	}
-	if n, ok := baiduStatus[p.topCode.text]; ok {
+	if n, ok := baiduStatus[p.topCode]; ok {
 		return n
 	}
-	words := append([]string{p.nested.text, p.kind, p.status, p.topCode.text, p.topType, p.topState.text}, p.extra...)
+	words := append([]string{p.nested, p.kind, p.status, p.topCode, p.topType, p.topState}, p.extra...)
 	for _, s := range words {
 		if n := wordStatus(s); n != 0 {
 			return n
@@ -113,7 +113,7 @@ func (p *problem) quota() bool {
 	if p.daily {
 		return true
 	}
-	for _, s := range append([]string{p.nested.text, p.kind, p.status, p.topCode.text, p.topType}, p.extra...) {
+	for _, s := range append([]string{p.nested, p.kind, p.status, p.topCode, p.topType}, p.extra...) {
 		switch s {
 		case "insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
 			"project_spend_limit_exceeded", "organization_usage_limit_exceeded",
