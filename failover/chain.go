@@ -21,6 +21,8 @@ type Chain struct {
 	balance  *balancer // nil but for round_robin
 	cheapest int       // index for the strategy cost
 	models   bool      // some target replaces the model
+	named    bool      // some target keeps the request's model, which has to be known then
+	asks     bool      // some target, or one of a chain below, has an Allow
 	tele     *telemetry
 }
 
@@ -69,6 +71,8 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 		}
 		c.targets = append(c.targets, t)
 		c.models = c.models || t.Model != ""
+		c.named = c.named || t.Model == ""
+		c.asks = c.asks || t.Allow != nil || t.nested != nil
 	}
 	if p.Strategy == StrategyRoundRobin {
 		c.balance = newBalancer(c.targets)
@@ -163,7 +167,7 @@ func (c *Chain) RoundTrip(req *http.Request) (*http.Response, error) {
 	if l := legOf(req.Response); l != nil {
 		return redirected(req, l)
 	}
-	pl, err := readPayload(req, c.models)
+	pl, err := readPayload(req, c.models, c.named)
 	if err != nil {
 		return nil, unread(req, err)
 	}

@@ -126,7 +126,11 @@ func TestCredentialsNeverCross(t *testing.T) {
 		}
 		for range 2 {
 			n.hops = 0
-			req := post(t, hosts[0]+"/v1/chat/completions?key=secret-P-query&x=1", chatBody("m"))
+			at := hosts[0]
+			if n.rnd.IntN(4) == 0 {
+				at = strings.Replace(at, "://", "://user:secret-P-user@", 1)
+			}
+			req := post(t, at+"/v1/chat/completions?key=secret-P-query&x=1", chatBody("m"))
 			for _, k := range []string{"Authorization", "x-api-key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Openai-Organization"} {
 				if n.rnd.IntN(2) == 0 {
 					req.Header[k] = []string{"secret-P-header"}

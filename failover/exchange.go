@@ -73,8 +73,11 @@ func unread(req *http.Request, err error) error {
 }
 
 // question is the request as Allow sees it: without the body, which is not
-// for it to read.
+// for it to read. It is nil where nobody asks.
 func (c *Chain) question(req *http.Request) *http.Request {
+	if !c.asks {
+		return nil
+	}
 	ask := req.WithContext(req.Context())
 	ask.Body, ask.GetBody = http.NoBody, nil
 	return ask

@@ -35,12 +35,13 @@ func (p *payload) replayable(req *http.Request) bool {
 func empty(req *http.Request) bool { return req.Body == nil || req.Body == http.NoBody }
 
 // readPayload looks at a request once. rewrites says that a body may have to
-// change; others than those of inference calls are left alone without it. On
-// an error the body is closed.
-func readPayload(req *http.Request, rewrites bool) (*payload, error) {
+// change; others than those of inference calls are left alone without it.
+// named says that somebody wants to know the model in it. On an error the body
+// is closed.
+func readPayload(req *http.Request, rewrites, named bool) (*payload, error) {
 	p := &payload{wire: wire.Inspect(req.Method, req.URL, req.Header)}
 	explicit := resilience.ModelOf(req.Context())
-	if err := p.read(req, rewrites); err != nil {
+	if err := p.read(req, rewrites, named && explicit == ""); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func readPayload(req *http.Request, rewrites bool) (*payload, error) {
 	return p, nil
 }
 
-func (p *payload) read(req *http.Request, rewrites bool) error {
+func (p *payload) read(req *http.Request, rewrites, named bool) error {
 	contentType := req.Header.Get("Content-Type")
 	if empty(req) || !p.wire.Format.Inference() && !(rewrites && readable(contentType)) {
 		return nil
@@ -67,7 +68,7 @@ func (p *payload) read(req *http.Request, rewrites bool) error {
 			return fmt.Errorf("request body: GetBody: %w", err)
 		}
 	}
-	if err := p.buffer(req, src); err != nil || !p.buffered {
+	if err := p.buffer(req, src); err != nil || !p.buffered || !named {
 		return err
 	}
 	return p.wire.ReadBody(contentType, bytes.NewReader(p.data))

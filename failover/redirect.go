@@ -27,9 +27,13 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	if !home || t.ownAuth || l.foreign {
 		stripHeaders(out.Header)
 		out.Header.Del("Referer") // the caller's URL, query and all
+		out.URL.User = nil        // an http.Client resolves a Location against the caller's URL
 	}
 	if home {
 		t.setHeader(out)
+		if t.base != nil && t.base.User != nil {
+			out.URL.User = t.base.User
+		}
 		out.URL.RawQuery = addQuery(out.URL.RawQuery, t.Query)
 	} else {
 		leaveSecrets(out.URL, t, l.sent, l.asked)
@@ -54,7 +58,7 @@ func redirectedBody(out *http.Request, t *target) error {
 	if empty(out) || t.Model == "" {
 		return nil
 	}
-	pl, err := readPayload(out, true)
+	pl, err := readPayload(out, true, false)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,6 @@ func leaveSecrets(u *url.URL, t *target, sent, asked *url.URL) {
 		return slices.Contains(t.Query[key], value)
 	}
 	u.RawQuery = stripQuery(u.RawQuery, known)
-	u.User = nil
 }
 
 // addQuery sets the values whose keys a raw query lacks.
@@ -101,17 +104,18 @@ func ownResponse(resp *http.Response, asked, sent *url.URL) {
 	if !sameOrigin(asked, sent) {
 		resp.Header.Del("Set-Cookie")
 	}
-	if resp.StatusCode/100 != 3 {
+	if resp.StatusCode/100 != 3 || sameOrigin(asked, sent) && asked.EscapedPath() == sent.EscapedPath() {
 		return
 	}
-	loc := resp.Header.Get("Location")
-	if loc == "" {
+	loc, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil || loc.IsAbs() || resp.Header.Get("Location") == "" {
 		return
 	}
-	if u, err := sent.Parse(loc); err == nil {
-		u.User = nil
-		resp.Header.Set("Location", u.String())
+	u := sent.ResolveReference(loc)
+	if loc.Host == "" {
+		u.User = nil // of the target's base URL
 	}
+	resp.Header.Set("Location", u.String())
 }
 
 // send is one leg over the target's transport. Whatever the transport says,

@@ -29,6 +29,7 @@ func resolveNames(chains map[string]*Chain) (map[string]*Chain, error) {
 	out := make(map[string]*Chain, len(chains))
 	for name, c := range chains {
 		linked := *c
+		linked.asks = true // a chain that it is linked to may ask
 		linked.targets = make([]*target, len(c.targets))
 		for i, t := range c.targets {
 			own := *t

@@ -74,7 +74,7 @@ func (r *Router) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Response != nil { // a redirect that next gave
 		return r.other(req, &payload{})
 	}
-	pl, err := readPayload(req, true)
+	pl, err := readPayload(req, true, true)
 	if err != nil {
 		return nil, unread(req, err)
 	}
