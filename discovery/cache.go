@@ -75,7 +75,7 @@ func readCache(path string) (map[string]cacheEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(io.LimitReader(f, maxCacheBytes+1))
 	if err != nil {
 		return nil, err

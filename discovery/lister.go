@@ -139,7 +139,7 @@ func (l *httpLister) page(ctx context.Context, cursor string) (page, error) {
 	if err != nil {
 		return page{}, transportError(ctx, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		// A short error body is read so that its connection can be used again.
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)

@@ -45,6 +45,7 @@ type pageState struct {
 	mu   sync.Mutex // guards what follows
 	at   time.Time
 	last []fragment
+	busy bool // somebody is rendering
 }
 
 func newPageState(token string) *pageState {
@@ -133,15 +134,29 @@ func (r *Registry) fragment(id, name string, data any) fragment {
 	return fragment{id: id, html: b.String(), hash: maphash.String(r.page.seed, b.String())}
 }
 
-// fragments returns what was rendered not longer than maxAge ago, shared by
-// all live pages.
-func (r *Registry) fragments(maxAge time.Duration) []fragment {
-	r.page.mu.Lock()
-	defer r.page.mu.Unlock()
-	if now := time.Now(); r.page.last == nil || now.Sub(r.page.at) > maxAge {
-		r.page.last, r.page.at = r.render(), now
+// fragments returns what was rendered not long ago. One live page renders for
+// all; meanwhile the others get what there was before.
+func (r *Registry) fragments() []fragment {
+	ps := r.page
+	ps.mu.Lock()
+	if ps.last != nil && (ps.busy || time.Since(ps.at) < liveEvery*9/10) {
+		defer ps.mu.Unlock()
+		return ps.last
 	}
-	return r.page.last
+	ps.busy = true
+	ps.mu.Unlock()
+	// Without the lock: render asks the providers' breakers, which is not our
+	// code.
+	var fs []fragment
+	defer func() {
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		if ps.busy = false; fs != nil { // nil after a panic
+			ps.last, ps.at = fs, time.Now()
+		}
+	}()
+	fs = r.render()
+	return fs
 }
 
 func (r *Registry) card(p *provider, i int, s ProviderStatus) card {
@@ -229,7 +244,7 @@ func (r *Registry) servePage(w http.ResponseWriter, req *http.Request) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; style-src 'nonce-"+nonce+
 		"'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-	fs := r.fragments(0)
+	fs := r.render()
 	data := struct {
 		Nonce   string
 		Summary template.HTML
@@ -270,7 +285,7 @@ func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
 	sent := map[string]uint64{}
 	var wrote time.Time
 	for {
-		msg := changes(r.fragments(liveEvery*9/10), sent)
+		msg := changes(r.fragments(), sent)
 		if len(msg) == 0 && time.Since(wrote) >= liveBeat {
 			msg = []byte(": still here\n\n")
 		}

@@ -132,7 +132,7 @@ func TestCaseF3_SilentProviderDelaysNobody(t *testing.T) {
 	defer p1.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer silent.Close()
+	defer func() { _ = silent.Close() }()
 	refused, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, refused.Close())
