@@ -1,0 +1,183 @@
+package streamguard_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	sg "github.com/surefoot-go/surefoot/streamguard"
+)
+
+// stubborn sends its data and then nothing, and never an error.
+type stubborn struct{ io.Reader }
+
+func (s stubborn) Read(p []byte) (int, error) {
+	n, _ := s.Reader.Read(p)
+	return n, nil
+}
+
+func TestBodiesThatMakeNoProgress(t *testing.T) {
+	for _, data := range []string{C("a"), ": x\n\n", "", `{"choices":`} {
+		r := stack(answer("text/event-stream", io.NopCloser(stubborn{strings.NewReader(data)})), sg.Policy{})
+		_, _, err := r.readAll(t, streamCall(t, chatPath))
+		require.ErrorIs(t, err, io.ErrNoProgress, data)
+	}
+}
+
+func TestOlderCancelChannel(t *testing.T) {
+	cancel := make(chan struct{})
+	req := streamCall(t, chatPath)
+	req.Cancel = cancel //nolint:staticcheck // net/http still honors it
+	r := stack(sse(part{data: C("a")}), sg.Policy{})
+	resp, err := r.guard.RoundTrip(req)
+	require.NoError(t, err)
+	close(cancel)
+	_, err = io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, resp.Body.Close())
+	assert.True(t, r.end(t).Closed)
+}
+
+func TestErrorTexts(t *testing.T) {
+	for _, c := range []struct{ kind, want string }{
+		{sg.TimeoutIdle, "upstream silent for 3s (idle_timeout)"},
+		{sg.TimeoutEvent, "no data event for 3s (event_timeout)"},
+		{sg.TimeoutFirstEvent, "no data event within 3s of the request (first_event_timeout)"},
+	} {
+		e := &sg.TimeoutError{Kind: c.kind, After: 3 * time.Second}
+		require.EqualError(t, e, c.want)
+		assert.True(t, e.Temporary())
+	}
+	_, ok := sg.Unmasked(nil)
+	assert.False(t, ok)
+	_, ok = sg.Unmasked(&http.Response{})
+	assert.False(t, ok)
+}
+
+func TestCallersReasonIsTold(t *testing.T) {
+	why := errors.New("user left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r := stack(sse(part{data: C("a")}), sg.Policy{})
+	resp, err := r.guard.RoundTrip(request(t, ctx, chatPath, `{"stream":true}`))
+	require.NoError(t, err)
+	cancel(why)
+	_, err = io.ReadAll(resp.Body)
+	require.EqualError(t, err, "context canceled: user left")
+	require.NoError(t, resp.Body.Close())
+	// A cause that is a timeout is one, and no cancellation.
+	ctx, cancel = context.WithCancelCause(t.Context())
+	r = stack(sse(part{data: C("a")}), sg.Policy{})
+	resp, err = r.guard.RoundTrip(request(t, ctx, chatPath, `{"stream":true}`))
+	require.NoError(t, err)
+	cancel(&sg.TimeoutError{Kind: "call"})
+	_, err = io.ReadAll(resp.Body)
+	require.NotErrorIs(t, err, context.Canceled)
+	require.NoError(t, resp.Body.Close())
+	assert.False(t, r.end(t).Closed)
+	require.Error(t, r.end(t).Err)
+}
+
+func TestHookPanicsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	idle := &sg.Idle{
+		Base: answer("", pieces("x")), OnResponse: func(*http.Request) { panic("oops") },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	resp, err := idle.RoundTrip(plainCall(t, chatPath))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Contains(t, log.String(), "hook=OnResponse")
+}
+
+func TestStreamThatWasNotAskedFor(t *testing.T) {
+	// The unmasker has read its start; the idle timeout below it still holds.
+	synctest.Test(t, func(t *testing.T) {
+		r := stack(sse(part{data: C("a")}, part{hang: true}), idle200)
+		start := time.Now()
+		_, got, err := r.readAll(t, plainCall(t, chatPath))
+		aborted(t, got, C("a"))
+		var timeout *sg.TimeoutError
+		require.ErrorAs(t, err, &timeout)
+		assert.Equal(t, 200*time.Millisecond, time.Since(start))
+	})
+	// An error is one at its start, too.
+	r := stack(sse(part{data: inBand503}), sg.Policy{})
+	resp, _, err := r.readAll(t, plainCall(t, chatPath))
+	require.NoError(t, err)
+	assert.Equal(t, 503, resp.StatusCode)
+	// And one that fails before anything came is the transport's.
+	u := &sg.Unmasker{Base: sse(part{data: ": x\n\n", err: errReset})}
+	_, err = u.RoundTrip(plainCall(t, chatPath)) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, errReset)
+}
+
+func TestGoodAnswersKeepTheirFraming(t *testing.T) {
+	body := "\n " + OKJSON + "\n"
+	base := answer("application/json", pieces(body[:5], body[5:]))
+	u := &sg.Unmasker{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := base(req)
+		resp.TransferEncoding = []string{"chunked"}
+		resp.Trailer = http.Header{"X-Sum": nil}
+		return resp, err
+	})}
+	resp, err := u.RoundTrip(plainCall(t, chatPath))
+	require.NoError(t, err)
+	var got bytes.Buffer
+	_, err = io.Copy(&got, resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, body, got.String())
+	assert.EqualValues(t, -1, resp.ContentLength)
+	assert.Equal(t, []string{"chunked"}, resp.TransferEncoding)
+	assert.Contains(t, resp.Trailer, "X-Sum")
+}
+
+func TestRequestBodiesThatCannotBeCopied(t *testing.T) {
+	boom := errors.New("boom")
+	for fail := 1; fail <= 2; fail++ {
+		body, asked := script(), 0
+		req := streamCall(t, chatPath)
+		req.Body = body
+		req.GetBody = func() (io.ReadCloser, error) {
+			if asked++; asked == fail {
+				return nil, boom
+			}
+			return script(), nil
+		}
+		for _, rt := range []http.RoundTripper{&sg.Guard{Base: roundTripper(hangs)}, &sg.Unmasker{Base: roundTripper(hangs)}} {
+			asked = 0
+			_, err := rt.RoundTrip(req) //nolint:bodyclose // there is none
+			require.ErrorIs(t, err, boom)
+			assert.True(t, body.isClosed())
+		}
+	}
+}
+
+func TestCloseTellsOnce(t *testing.T) {
+	// The stream broke; the caller closes before it has read so far.
+	r := stack(sse(whole(C("a")+C("b")+"data: {\n\n", DONE)...), sg.Policy{})
+	resp, err := r.guard.RoundTrip(streamCall(t, chatPath))
+	require.NoError(t, err)
+	p := make([]byte, 10)
+	for range len(C("a"))/10 + 2 {
+		_, err = resp.Body.Read(p)
+		require.NoError(t, err)
+	}
+	require.NoError(t, resp.Body.Close())
+	require.NoError(t, resp.Body.Close())
+	require.ErrorIs(t, r.end(t).Err, sg.ErrIncomplete)
+	assert.False(t, r.end(t).Closed)
+	n, err := resp.Body.Read(nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
