@@ -35,6 +35,7 @@ func (c *call) fail(err error) (*http.Response, error) {
 	var open *breaker.OpenError
 	if errors.As(err, &open) {
 		c.open = open
+		c.nameModel()
 		c.conclude(OutcomeRejected, http.StatusServiceUnavailable, rejectionReason(open), err)
 		c.t.onRejected(c, open)
 		if c.t.policy.ErrorsAsResponses == RenderNone {
@@ -60,6 +61,21 @@ func (c *call) fail(err error) (*http.Response, error) {
 	}
 	c.complete()
 	return nil, e
+}
+
+// nameModel reads the model of a rejected call where somebody listens: the
+// health window counts rejections by model. Nobody else pays for it.
+func (c *call) nameModel() {
+	req := c.orig
+	if c.wire.Model != "" || req.GetBody == nil || c.redirect || c.t.onCall == nil && c.t.metrics == nil {
+		return
+	}
+	if err := c.inspectCopy(req); err != nil {
+		return // the rejection is the answer either way
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rec.Model, c.rec.Stream = c.wire.Model, c.wire.Stream
 }
 
 func rejectionReason(open *breaker.OpenError) string {

@@ -195,12 +195,7 @@ func TestRejection(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			tr, base, rec := open(t, resilience.RenderRejections)
-			req := chat(t, t.Context(), plainBody)
-			req.GetBody = func() (io.ReadCloser, error) {
-				t.Error("an open breaker does not look at bodies")
-				return http.NoBody, nil
-			}
-			resp, err := tr.RoundTrip(req)
+			resp, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
 			require.NoError(t, err)
 			defer resp.Body.Close()
 			assert.Equal(t, 503, resp.StatusCode)
@@ -224,7 +219,22 @@ func TestRejection(t *testing.T) {
 			assert.Equal(t, 3, base.count())
 			require.NoError(t, resp.Body.Close())
 			assert.Equal(t, resilience.OutcomeRejected, rec.last(t).Outcome)
+			assert.Equal(t, "m1", rec.last(t).Model, "who listens is told the model")
 		})
+	})
+	t.Run("looks at no body where nobody listens", func(t *testing.T) {
+		t.Parallel()
+		tr, err := resilience.Builder{Base: play(reply{status: 200})}.Build("p", quick())
+		require.NoError(t, err)
+		tr.ForceOpen("", time.Minute)
+		req := chat(t, t.Context(), plainBody)
+		req.GetBody = func() (io.ReadCloser, error) {
+			t.Error("an open breaker does not look at bodies")
+			return http.NoBody, nil
+		}
+		status, _, err := do(t, tr, req)
+		require.NoError(t, err)
+		assert.Equal(t, 503, status)
 	})
 	t.Run("as an error", func(t *testing.T) {
 		t.Parallel()
