@@ -73,9 +73,10 @@ func (f *function[T]) run(w *walk, l *leg) result {
 		return result{ok: true}
 	}
 	r := result{err: err}
+	open, rejected := resilience.Rejection(nil, err)
 	switch {
-	case isRejection(err):
-		r.rejected, r.reason = true, ReasonCircuitOpen
+	case rejected:
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
 		return r
 	case canceled(w.ctx):
 		r.canceled, r.reason = true, ReasonCanceled
@@ -97,6 +98,9 @@ func (f *function[T]) run(w *walk, l *leg) result {
 	}
 	return r
 }
+
+// hold implements runner.
+func (f *function[T]) hold(*result) {}
 
 // drop implements runner: a failed run leaves nothing behind.
 func (f *function[T]) drop(*result) {}

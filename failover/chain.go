@@ -34,7 +34,7 @@ type target struct {
 	peek     peeker // nil: its breaker cannot be asked
 	nested   *Chain // the transport is a chain
 	virtual  *link  // a Router found that it names a virtual model
-	ownAuth  bool   // has headers, or a user in its base URL
+	ownAuth  bool   // has headers, a credential in its query, or a user in its base URL
 	identity identity
 	pure     bool // nothing but a model: says no way to reach it
 	tele     targetTelemetry
@@ -88,7 +88,7 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 	t := &target{
 		Target:  in,
 		rt:      in.Transport,
-		ownAuth: len(in.Header) > 0,
+		ownAuth: len(in.Header) > 0 || hasCredential(in.Query),
 		pure: in.Provider == "" && in.Transport == nil && in.BaseURL == "" &&
 			in.Rewrite == nil && len(in.Header) == 0 && len(in.Query) == 0,
 		identity: identify(&in),
@@ -166,6 +166,9 @@ func (c *Chain) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if l := legOf(req.Response); l != nil {
 		return redirected(req, l)
+	}
+	if req.Response != nil {
+		return redirected(req, c.guess(req))
 	}
 	pl, err := readPayload(req, c.models, c.named)
 	if err != nil {

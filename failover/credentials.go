@@ -26,6 +26,15 @@ func isCredentialKey(key string) bool {
 	return slices.ContainsFunc(credentialKeys, func(k string) bool { return strings.EqualFold(k, key) })
 }
 
+func hasCredential(q url.Values) bool {
+	for key := range q {
+		if isCredentialKey(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // stripHeaders deletes the credential headers in any spelling: a map may hold
 // keys that are not canonical, and net/http sends those as they are.
 func stripHeaders(h http.Header) {

@@ -114,8 +114,8 @@ func (x *exchange) run(w *walk, l *leg) result {
 		return r
 	}
 	r.reason = strconv.Itoa(r.status)
-	if _, r.rejected = resilience.Rejection(resp, nil); r.rejected {
-		r.reason = ReasonCircuitOpen
+	if open, ok := resilience.Rejection(resp, nil); ok {
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
 		return r
 	}
 	if rec, ok := resilience.CallOf(resp); ok { // an error that its stack renders as a response
@@ -127,11 +127,12 @@ func (x *exchange) run(w *walk, l *leg) result {
 // failed is the result of a target that gave no response.
 func (x *exchange) failed(w *walk, l *leg, err error) result {
 	r := result{err: err, certain: true}
+	open, rejected := resilience.Rejection(nil, err)
 	switch {
 	case errors.Is(err, errNothingLeft):
 		r.empty, r.reason = true, ReasonTried
-	case isRejection(err):
-		r.rejected, r.reason = true, ReasonCircuitOpen
+	case rejected:
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
 	case canceled(w.ctx) || requestCanceled(x.req):
 		r.canceled, r.certain, r.reason = true, false, ReasonCanceled
 	case gone(w.ctx) || gone(l) || resilience.StatusOf(err) == http.StatusGatewayTimeout:
@@ -140,11 +141,6 @@ func (x *exchange) failed(w *walk, l *leg, err error) result {
 		r.reason = ReasonTransportError
 	}
 	return r
-}
-
-func isRejection(err error) bool {
-	_, ok := resilience.Rejection(nil, err)
-	return ok
 }
 
 func requestCanceled(req *http.Request) bool {
@@ -181,19 +177,42 @@ func peekBody(resp *http.Response) []byte {
 	}
 	var buf bytes.Buffer
 	_, err := buf.ReadFrom(io.LimitReader(resp.Body, maxPeeked))
-	head := buf.Bytes()
-	rest := io.Reader(resp.Body)
+	resp.Body = putBack(buf.Bytes(), resp.Body, err)
+	return buf.Bytes()
+}
+
+// putBack returns a body whose head was read, up to err if that is not nil.
+func putBack(head []byte, body io.ReadCloser, err error) io.ReadCloser {
+	rest := io.Reader(body)
 	if err != nil {
 		rest = failing{err}
 	}
-	resp.Body = &prefixed{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: resp.Body}
-	return head
+	return &prefixed{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: body}
 }
 
 // failing is a reader that met err before.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// hold implements runner. A small body is read to its end, so that the
+// connection is free for the next target and the answer can still go back.
+func (x *exchange) hold(r *result) {
+	if r.resp == nil || r.resp.Body == nil || r.resp.Body == http.NoBody {
+		return
+	}
+	body := r.resp.Body
+	stop := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a blocked Read
+	var buf bytes.Buffer
+	_, err := buf.ReadFrom(io.LimitReader(body, maxPeeked+1))
+	stop.Stop()
+	if head := buf.Bytes(); err == nil && len(head) <= maxPeeked {
+		_ = body.Close() // read to its end
+		r.resp.Body = io.NopCloser(bytes.NewReader(head))
+		return
+	}
+	r.resp.Body = putBack(buf.Bytes(), body, err)
+}
 
 // drop implements runner: the rest of a small answer is read, so that the
 // connection can be used again, and in any case it is closed soon.

@@ -104,12 +104,18 @@ func (u *upstream) RoundTrip(req *http.Request) (*http.Response, error) {
 			h.Set("Content-Type", "text/event-stream")
 		}
 	}
-	var rd io.Reader = strings.NewReader(r.body)
+	out := io.NopCloser(strings.NewReader(r.body))
 	if r.rest != nil {
-		rd = io.MultiReader(rd, r.rest)
+		out = io.NopCloser(io.MultiReader(strings.NewReader(r.body), r.rest))
+	}
+	if c, ok := r.rest.(io.Closer); ok {
+		out = struct {
+			io.Reader
+			io.Closer
+		}{out, c}
 	}
 	return &http.Response{
-		StatusCode: r.status, Status: http.StatusText(r.status), Header: h, Body: io.NopCloser(rd),
+		StatusCode: r.status, Status: http.StatusText(r.status), Header: h, Body: out,
 		ContentLength: -1, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
 	}, nil
 }

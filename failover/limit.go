@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,8 +28,10 @@ func (e *limitError) Is(target error) bool { return target == context.DeadlineEx
 // lifted then, while its context lives as long as the body.
 type limit struct {
 	err    *limitError
+	at     time.Time
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	lifted atomic.Bool
 }
 
 // newLimit starts the limit of l's target, nil if it has none.
@@ -37,7 +40,8 @@ func newLimit(l *leg) *limit {
 	if d <= 0 {
 		return nil
 	}
-	lim := &limit{err: &limitError{target: l.target.Name, after: d}}
+	lim := &limit{err: &limitError{target: l.target.Name, after: d}, at: time.Now().Add(d)}
+	l.limit = lim
 	l.Context, lim.cancel = context.WithCancelCause(l.Context)
 	lim.timer = time.AfterFunc(d, func() { lim.cancel(lim.err) })
 	return lim
@@ -50,6 +54,7 @@ func (lim *limit) lift(w *walk, l *leg, r *result) {
 		return
 	}
 	fired := !lim.timer.Stop()
+	lim.lifted.Store(true)
 	switch {
 	case fired && (r.ok || r.resp == nil) && !gone(w.ctx):
 		w.runner.drop(r)
@@ -64,6 +69,10 @@ func (lim *limit) lift(w *walk, l *leg, r *result) {
 
 // releaseAtEnd calls release when the body has ended or was closed.
 func releaseAtEnd(body io.ReadCloser, release func()) io.ReadCloser {
+	if body == nil {
+		release()
+		return nil
+	}
 	b := &releasing{ReadCloser: body, release: release}
 	if w, ok := body.(io.Writer); ok { // 101 Switching Protocols
 		return struct {

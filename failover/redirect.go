@@ -51,6 +51,30 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	return resp, nil
 }
 
+// guess is the leg that a redirected request seems to belong to where the
+// response before it does not tell, because somebody put it there: the first
+// target's. Its credentials go to where its base URL points, no further.
+func (c *Chain) guess(req *http.Request) *leg {
+	t := c.targets[0]
+	for _, other := range c.targets {
+		if !other.Disabled {
+			t = other
+			break
+		}
+	}
+	state, _ := callFor(req.Context())
+	l := &leg{call: state, target: t, first: true, sent: t.base, asked: req.URL}
+	switch {
+	case t.base != nil:
+		l.foreign = true
+	case t.ownAuth:
+		l.sent = &url.URL{} // nobody's origin
+	default:
+		l.sent = req.URL
+	}
+	return l
+}
+
 // redirectedBody makes the body what the redirected request's was: a 307 and
 // a 308 repeat its content (RFC 9110 §15.4.8), and that named the target's
 // model. It is read like any other body.

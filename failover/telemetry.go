@@ -79,10 +79,10 @@ func attemptOutcome(a *Attempt) string {
 		return "rejected"
 	case a.Reason == "":
 		return "success"
-	case a.Err == nil:
-		return "error"
+	case a.Reason == ReasonTransportError, a.Reason == ReasonTimeout, a.Reason == ReasonCanceled:
+		return a.Reason
 	}
-	return a.Reason
+	return "error"
 }
 
 // attempt tells of one attempt or skip.

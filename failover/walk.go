@@ -22,6 +22,7 @@ type leg struct {
 	sent    *url.URL // where its request went, redirects aside
 	asked   *url.URL // the caller's own URL
 	foreign bool     // sent is on another host than asked
+	limit   *limit   // nil: none
 }
 
 type legKey struct{}
@@ -32,6 +33,16 @@ func (l *leg) Value(key any) any {
 		return l
 	}
 	return l.Context.Value(key)
+}
+
+// Deadline is that of the target's time limit while it runs, so that a stack
+// starts no wait that it cannot outlive.
+func (l *leg) Deadline() (time.Time, bool) {
+	d, ok := l.Context.Deadline()
+	if lim := l.limit; lim != nil && !lim.lifted.Load() && (!ok || lim.at.Before(d)) {
+		return lim.at, true
+	}
+	return d, ok
 }
 
 func legFrom(ctx context.Context) *leg {
@@ -46,19 +57,21 @@ type result struct {
 	status   int    // of the answer, 0 for none
 	code     string // of a function's error, where it was classified
 	message  string
-	reason   string // as in Attempt
-	ok       bool   // a success
-	certain  bool   // a failure that is eligible whatever the lists say
-	backup   bool   // not from the target that the strategy put first
-	rejected bool   // by the target's breaker
-	canceled bool   // by the caller
-	empty    bool   // a nested chain had nothing left to try
+	reason   string        // as in Attempt
+	ok       bool          // a success
+	certain  bool          // a failure that is eligible whatever the lists say
+	backup   bool          // not from the target that the strategy put first
+	rejected bool          // by the target's breaker
+	wait     time.Duration // that the breaker asks for
+	canceled bool          // by the caller
+	empty    bool          // a nested chain had nothing left to try
 }
 
 // runner is what is done with a target: an HTTP exchange, or a function.
 type runner interface {
 	run(w *walk, l *leg) result
 	sub(t *target) *link                   // the chain to walk in place of t, nil: run t
+	hold(r *result)                        // another target is tried before r is seen, if ever
 	drop(r *result)                        // nobody will see r
 	text(r *result) (code, message string) // what a failure says
 }
@@ -121,10 +134,7 @@ func (w *walk) full() bool {
 // try runs one target. It reports whether the walk ends with its answer.
 func (w *walk) try(t *target, isFirst bool) bool {
 	if w.have {
-		w.chain.tele.moved(w.ctx, &w.last, t)
-		w.call.sweep()
-		w.runner.drop(&w.last)
-		w.have = false
+		w.moveOn(t)
 	}
 	l := &leg{
 		Context: w.ctx, call: w.call, target: t,
@@ -147,7 +157,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		w.skipped(t, ReasonTried)
 		return false
 	}
-	w.last, w.have = r, true
+	w.keep(&r)
 	if w.call.size() == known { // else a chain below has recorded its own targets
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
@@ -159,6 +169,30 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	}
 	w.tried++
 	return r.ok || r.canceled || !w.may || !w.eligible(&r)
+}
+
+// moveOn gets the answer in hand out of the way of the next target: it goes
+// back only where that one lets nothing through.
+func (w *walk) moveOn(to *target) {
+	if !w.last.rejected {
+		w.chain.tele.moved(w.ctx, &w.last, to)
+		w.call.sweep()
+	}
+	w.runner.hold(&w.last)
+}
+
+// keep makes r the answer in hand, unless it is a breaker's rejection and a
+// tried target's answer, or a rejection with a shorter wait, is there already.
+func (w *walk) keep(r *result) {
+	switch {
+	case !w.have:
+		w.last, w.have = *r, true
+	case r.rejected && (!w.last.rejected || w.last.wait <= r.wait):
+		w.runner.drop(r)
+	default:
+		w.runner.drop(&w.last)
+		w.last = *r
+	}
 }
 
 // descend walks the chain that a target stands for.
