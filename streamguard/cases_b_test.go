@@ -18,14 +18,14 @@ import (
 )
 
 // stream sends a streaming call to url that is answered by parts.
-func stream(t *testing.T, url string, p sg.Policy, parts ...part) (string, error, *rig) {
+func stream(t *testing.T, url string, p sg.Policy, parts ...part) (string, *rig, error) {
 	t.Helper()
 	r := stack(sse(parts...), p)
 	resp, got, err := r.readAll(t, streamCall(t, url))
 	if resp != nil {
 		require.Equal(t, 200, resp.StatusCode)
 	}
-	return got, err, r
+	return got, r, err
 }
 
 func whole(data ...string) []part {
@@ -81,7 +81,7 @@ func TestCaseB1_JustEnds(t *testing.T) {
 		"null":  C("he") + C("llo"),
 		"empty": strings.ReplaceAll(C("he")+C("llo"), "null", `""`),
 	} {
-		got, err, r := stream(t, chatPath, sg.Policy{}, part{data: chunks})
+		got, r, err := stream(t, chatPath, sg.Policy{}, part{data: chunks})
 		aborted(t, got, chunks)
 		incomplete(t, r, err, io.ErrUnexpectedEOF, 2)
 		var inc *sg.IncompleteError
@@ -92,13 +92,13 @@ func TestCaseB1_JustEnds(t *testing.T) {
 		assert.Contains(t, err.Error(), "provider up-eu: ")
 	}
 	t.Run("eof mode", func(t *testing.T) {
-		got, err, r := stream(t, chatPath, sg.Policy{IncompleteRead: sg.IncompleteReadEOF}, part{data: C("he")})
+		got, r, err := stream(t, chatPath, sg.Policy{IncompleteRead: sg.IncompleteReadEOF}, part{data: C("he")})
 		require.NoError(t, err)
 		aborted(t, got, C("he"))
 		require.ErrorIs(t, r.end(t).Err, sg.ErrIncomplete)
 	})
 	t.Run("messages", func(t *testing.T) {
-		got, err, r := stream(t, messagesPath, sg.Policy{}, part{data: MS + BS + T("a")})
+		got, r, err := stream(t, messagesPath, sg.Policy{}, part{data: MS + BS + T("a")})
 		require.True(t, strings.HasPrefix(got, MS+BS+T("a")+"event: error\ndata: "), got)
 		incomplete(t, r, err, io.ErrUnexpectedEOF, 3)
 	})
@@ -115,11 +115,11 @@ func TestCaseB2_EitherEndMark(t *testing.T) {
 
 func TestCaseB3_CutInToolCall(t *testing.T) {
 	tool := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","function":{"name":"w","arguments":"{\"p\":\"a"}}]},"finish_reason":null}]}` + "\n\n"
-	got, err, r := stream(t, chatPath, sg.Policy{}, whole(C("ok"), tool)...)
+	got, r, err := stream(t, chatPath, sg.Policy{}, whole(C("ok"), tool)...)
 	aborted(t, got, C("ok")+tool)
 	incomplete(t, r, err, io.ErrUnexpectedEOF, 2)
 	for cut := 1; cut < len(tool)-2; cut++ { // within the line
-		got, err, r := stream(t, chatPath, sg.Policy{}, part{data: C("ok") + tool[:cut], err: io.ErrUnexpectedEOF})
+		got, r, err := stream(t, chatPath, sg.Policy{}, part{data: C("ok") + tool[:cut], err: io.ErrUnexpectedEOF})
 		if cut == len(tool)-3 {
 			continue
 		}
@@ -130,11 +130,11 @@ func TestCaseB3_CutInToolCall(t *testing.T) {
 
 func TestCaseB4_Reset(t *testing.T) {
 	reset := errors.New("connection reset by peer")
-	got, err, r := stream(t, chatPath, sg.Policy{}, part{data: C("a"), err: reset})
+	got, r, err := stream(t, chatPath, sg.Policy{}, part{data: C("a"), err: reset})
 	aborted(t, got, C("a"))
 	incomplete(t, r, err, reset, 1)
 	t.Run("before the first event", func(t *testing.T) {
-		_, err, r := stream(t, chatPath, sg.Policy{}, part{data: ": hi\n\n", err: reset})
+		_, r, err := stream(t, chatPath, sg.Policy{}, part{data: ": hi\n\n", err: reset})
 		require.ErrorIs(t, err, reset)
 		require.NotErrorIs(t, err, sg.ErrIncomplete)
 		assert.Empty(t, r.ends)
@@ -173,7 +173,7 @@ func TestCaseB6_StaysOpenAfterTheEnd(t *testing.T) {
 				ps = append(ps, part{wait: 90 * time.Millisecond, data: ": x\n\n"})
 			}
 			start := time.Now()
-			_, err, r := stream(t, chatPath, sg.Policy{}, ps...)
+			_, r, err := stream(t, chatPath, sg.Policy{}, ps...)
 			require.NoError(t, err)
 			assert.Equal(t, time.Second, time.Since(start))
 			assert.True(t, r.end(t).Complete)
@@ -230,7 +230,7 @@ func TestCaseB8_Comments(t *testing.T) {
 		return append(ps, tail...)
 	}
 	synctest.Test(t, func(t *testing.T) { // by default they keep it alive
-		got, err, r := stream(t, chatPath, idle200, pings(whole(C("b"), F("stop"), DONE)...)...)
+		got, r, err := stream(t, chatPath, idle200, pings(whole(C("b"), F("stop"), DONE)...)...)
 		require.NoError(t, err)
 		assert.Equal(t, C("a")+strings.Repeat(": ping\n\n", 40)+C("b")+F("stop")+DONE, got)
 		assert.True(t, r.end(t).Complete)
@@ -238,20 +238,22 @@ func TestCaseB8_Comments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // event_timeout is not fooled
 		p := sg.Policy{IdleTimeout: 200 * time.Millisecond, EventTimeout: 500 * time.Millisecond}
 		start := time.Now()
-		_, err, r := stream(t, chatPath, p, pings(part{hang: true})...)
+		_, r, err := stream(t, chatPath, p, pings(part{hang: true})...)
 		assert.Equal(t, 500*time.Millisecond, time.Since(start))
 		var timeout *sg.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		assert.Equal(t, sg.TimeoutEvent, timeout.Kind)
 		incomplete(t, r, err, timeout, 1)
-		assert.Equal(t, sg.ReasonEventTimeout, r.end(t).Err.(*sg.IncompleteError).Reason)
+		var inc *sg.IncompleteError
+		require.ErrorAs(t, r.end(t).Err, &inc)
+		assert.Equal(t, sg.ReasonEventTimeout, inc.Reason)
 	})
 	synctest.Test(t, func(t *testing.T) { // nor while held back
 		var ps []part
 		for range 100 {
 			ps = append(ps, part{wait: 50 * time.Millisecond, data: ": ping\n\n"})
 		}
-		_, err, r := stream(t, chatPath, sg.Policy{EventTimeout: 500 * time.Millisecond}, ps...)
+		_, r, err := stream(t, chatPath, sg.Policy{EventTimeout: 500 * time.Millisecond}, ps...)
 		var timeout *sg.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		assert.Equal(t, sg.TimeoutEvent, timeout.Kind)
@@ -322,7 +324,7 @@ func TestCaseB12_LongLines(t *testing.T) {
 	}
 	t.Run("cut", func(t *testing.T) {
 		big := C("a") + `data: {"type":"x","b64":"` + strings.Repeat("A", 1<<20)
-		got, err, r := stream(t, chatPath, sg.Policy{}, part{data: big})
+		got, r, err := stream(t, chatPath, sg.Policy{}, part{data: big})
 		aborted(t, got, big+"\n\n")
 		incomplete(t, r, err, io.ErrUnexpectedEOF, 1)
 	})
@@ -335,13 +337,13 @@ func TestCaseB14_NoBlankLine(t *testing.T) {
 	} {
 		complete(t, chatPath, s)
 	}
-	got, err, r := stream(t, chatPath, sg.Policy{}, part{data: C("a") + F("stop")[:30]})
+	got, r, err := stream(t, chatPath, sg.Policy{}, part{data: C("a") + F("stop")[:30]})
 	aborted(t, got, C("a"))
 	incomplete(t, r, err, io.ErrUnexpectedEOF, 1)
 	t.Run("whole but no end", func(t *testing.T) {
 		for tail, sep := range map[string]string{"": "\n\n", "\n": "\n"} {
 			data := C("a") + strings.TrimRight(C("b"), "\n") + tail
-			got, err, r := stream(t, chatPath, sg.Policy{}, part{data: data})
+			got, r, err := stream(t, chatPath, sg.Policy{}, part{data: data})
 			aborted(t, got, data+sep)
 			incomplete(t, r, err, io.ErrUnexpectedEOF, 2)
 		}
@@ -353,13 +355,13 @@ func TestCaseB17_Responses(t *testing.T) {
 		"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":1,\"delta\":\"x\"}\n\n"
 	complete(t, responsesPath, head+"event: response.incomplete\n"+
 		`data: {"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`+"\n\n")
-	got, err, r := stream(t, responsesPath, sg.Policy{}, part{data: head + failedResponse})
+	got, r, err := stream(t, responsesPath, sg.Policy{}, part{data: head + failedResponse})
 	require.NoError(t, err)
 	assert.Equal(t, head+failedResponse, got)
 	require.NotNil(t, r.end(t).Failure)
 	assert.False(t, r.end(t).Complete)
 	for _, tail := range []string{"", DONE} {
-		got, err, r := stream(t, responsesPath, sg.Policy{}, part{data: head + tail})
+		got, r, err := stream(t, responsesPath, sg.Policy{}, part{data: head + tail})
 		require.True(t, strings.HasPrefix(got, head+tail+"event: error\ndata: "), got)
 		assert.Contains(t, got, `"sequence_number":2`)
 		incomplete(t, r, err, io.ErrUnexpectedEOF, 2)
@@ -371,7 +373,7 @@ func TestCaseB18_InBandError(t *testing.T) {
 		messagesPath: MS + BS + T("a") + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
 		chatPath:     C("a") + `data: {"error":{"code":502,"message":"x"},"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}` + "\n\n" + DONE,
 	} {
-		got, err, r := stream(t, url, sg.Policy{}, part{data: s})
+		got, r, err := stream(t, url, sg.Policy{}, part{data: s})
 		require.NoError(t, err)
 		assert.Equal(t, s, got)
 		end := r.end(t)
@@ -386,9 +388,9 @@ func TestCaseB20_StopReasonWithoutStop(t *testing.T) {
 		"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n" +
 		"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
 	complete(t, messagesPath, tool+MD("tool_use"))
-	_, err, r := stream(t, messagesPath, sg.Policy{}, part{data: tool})
+	_, r, err := stream(t, messagesPath, sg.Policy{}, part{data: tool})
 	incomplete(t, r, err, io.ErrUnexpectedEOF, 4)
-	got, err, r := stream(t, messagesPath, sg.Policy{}, part{data: tool + MD("tool_use"), err: io.ErrUnexpectedEOF})
+	got, r, err := stream(t, messagesPath, sg.Policy{}, part{data: tool + MD("tool_use"), err: io.ErrUnexpectedEOF})
 	require.NoError(t, err)
 	assert.Equal(t, tool+MD("tool_use"), got)
 	assert.True(t, r.end(t).Complete)

@@ -19,33 +19,33 @@ import (
 )
 
 func TestLenient(t *testing.T) {
-	run := func(parts ...part) (string, error, *rig) {
+	run := func(parts ...part) (string, *rig, error) {
 		r := stack(sse(parts...), sg.Policy{})
 		r.guard.Lenient = func(*http.Request) bool { return true }
 		_, got, err := r.readAll(t, streamCall(t, chatPath))
-		return got, err, r
+		return got, r, err
 	}
-	got, err, r := run(part{data: C("a")})
+	got, r, err := run(part{data: C("a")})
 	require.NoError(t, err)
 	assert.Equal(t, C("a"), got)
 	assert.True(t, r.end(t).Complete)
-	_, err, _ = run(part{data: role})
+	_, _, err = run(part{data: role})
 	require.ErrorIs(t, err, sg.ErrIncomplete)
-	_, err, _ = run(part{data: C("a"), err: io.ErrUnexpectedEOF})
+	_, _, err = run(part{data: C("a"), err: io.ErrUnexpectedEOF})
 	require.ErrorIs(t, err, sg.ErrIncomplete)
 }
 
 func TestCancelledCalls(t *testing.T) {
 	why := errors.New("caller's reason")
-	start := func(t *testing.T, parts ...part) (*rig, *http.Response, error, context.CancelCauseFunc) {
+	start := func(t *testing.T, parts ...part) (*rig, *http.Response, context.CancelCauseFunc, error) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r := stack(sse(parts...), idle200)
 		resp, err := r.guard.RoundTrip(request(t, ctx, chatPath, `{"stream":true}`))
-		return r, resp, err, cancel
+		return r, resp, cancel, err
 	}
 	t.Run("in the stream", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r, resp, err, cancel := start(t, part{data: C("a") + "data: {"}, part{hang: true})
+			r, resp, cancel, err := start(t, part{data: C("a") + "data: {"}, part{hang: true})
 			require.NoError(t, err)
 			time.AfterFunc(time.Millisecond, func() { cancel(why) })
 			got, err := io.ReadAll(resp.Body)
@@ -58,7 +58,7 @@ func TestCancelledCalls(t *testing.T) {
 		})
 	})
 	t.Run("ends as a clean EOF", func(t *testing.T) {
-		r, resp, err, cancel := start(t, part{data: C("a")})
+		r, resp, cancel, err := start(t, part{data: C("a")})
 		require.NoError(t, err)
 		cancel(why)
 		pr := resp.Body
@@ -220,7 +220,7 @@ func TestFormatWithoutAnEndMark(t *testing.T) {
 	const url = "http://up/v1/embeddings"
 	data := "data: {\"object\":\"embedding\",\"index\":0}\n\n"
 	complete(t, url, data+data)
-	got, err, r := stream(t, url, sg.Policy{}, part{data: data, err: errReset})
+	got, r, err := stream(t, url, sg.Policy{}, part{data: data, err: errReset})
 	require.True(t, strings.HasPrefix(got, data))
 	incomplete(t, r, err, errReset, 1)
 	r = stack(sse(part{data: data}, part{hang: true}), sg.Policy{})
@@ -264,7 +264,7 @@ func TestMalformedChunks(t *testing.T) {
 			assert.True(t, body.isClosed())
 			require.ErrorIs(t, r.end(t).Err, sg.ErrIncomplete)
 		}
-		got, err, r := stream(t, chatPath, sg.Policy{}, part{data: C("a") + F("stop") + bad + DONE})
+		got, r, err := stream(t, chatPath, sg.Policy{}, part{data: C("a") + F("stop") + bad + DONE})
 		require.NoError(t, err, "after its end")
 		assert.Equal(t, C("a")+F("stop"), got)
 		assert.True(t, r.end(t).Complete)

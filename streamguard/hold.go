@@ -3,7 +3,6 @@ package streamguard
 import (
 	"errors"
 	"io"
-	"net/http"
 
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
@@ -65,7 +64,7 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 			b.finish(errMalformed, nil)
 			return nil, true
 		}
-		return b.judge().failure(http.StatusBadGateway, wire.ReasonMalformed, "failed to unmarshal response: "+
+		return b.judge().failure(wire.ReasonMalformed, "failed to unmarshal response: "+
 			providerPrefix(b.g.Provider)+"malformed stream event"), true
 	case m&wire.MarkFailed != 0:
 		b.c.judged += n
@@ -137,7 +136,7 @@ func (b *guardBody) holdEnd(err error) (*wire.Failure, error) {
 }
 
 func (b *guardBody) emptyStream() *wire.Failure {
-	return b.judge().failure(http.StatusBadGateway, wire.ReasonEmptyStream, "provider returned an empty stream")
+	return b.judge().failure(wire.ReasonEmptyStream, "provider returned an empty stream")
 }
 
 func (b *guardBody) judge() *judge { return &judge{provider: b.g.Provider, format: b.format} }

@@ -76,7 +76,7 @@ func TestHoldReturnsAtTheFirstDataEvent(t *testing.T) {
 func TestWhatFollowsTheFirstEventIsAfterIt(t *testing.T) {
 	// One segment or two: the error is in the stream either way.
 	for _, parts := range [][]part{whole(C("a") + inBand503), whole(C("a"), inBand503)} {
-		got, err, r := stream(t, chatPath, sg.Policy{}, parts...)
+		got, r, err := stream(t, chatPath, sg.Policy{}, parts...)
 		require.NoError(t, err)
 		assert.Equal(t, C("a")+inBand503, got)
 		assert.Equal(t, 503, r.end(t).Failure.Status)
@@ -126,7 +126,7 @@ func TestBreakOffsWhileHeldBack(t *testing.T) {
 		"first_content and reset": {sg.HoldFirstContent, []part{{data: role, err: reset}}, reset},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err, r := stream(t, chatPath, sg.Policy{HoldUntil: c.mode}, c.parts...)
+			_, r, err := stream(t, chatPath, sg.Policy{HoldUntil: c.mode}, c.parts...)
 			require.ErrorIs(t, err, sg.ErrIncomplete)
 			require.ErrorIs(t, err, c.cause)
 			assert.Empty(t, r.ends)
@@ -142,7 +142,7 @@ func TestBreakOffsWhileHeldBack(t *testing.T) {
 				p := idle200
 				p.HoldUntil = mode
 				start := time.Now()
-				_, err, r := stream(t, chatPath, p, part{data: head}, part{hang: true})
+				_, r, err := stream(t, chatPath, p, part{data: head}, part{hang: true})
 				var timeout *sg.TimeoutError
 				require.ErrorAs(t, err, &timeout)
 				assert.Equal(t, sg.TimeoutIdle, timeout.Kind)
@@ -156,20 +156,20 @@ func TestBreakOffsWhileHeldBack(t *testing.T) {
 func TestHoldComplete(t *testing.T) {
 	t.Run("up to the limit", func(t *testing.T) {
 		data := strings.Repeat(C("x"), 100)
-		got, err, r := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete, HoldLimit: 1000}, part{data: data})
+		got, r, err := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete, HoldLimit: 1000}, part{data: data})
 		aborted(t, got, data) // it was handed out by then
 		incomplete(t, r, err, io.ErrUnexpectedEOF, 100)
 	})
 	t.Run("a large event", func(t *testing.T) {
 		big := `data: {"x":"` + strings.Repeat("A", 1<<20) + `"}` + "\n\n"
 		complete(t, chatPath, big+C("a")+DONE)
-		_, err, _ := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete}, part{data: C("a") + big[:1<<19]})
+		_, _, err := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete}, part{data: C("a") + big[:1<<19]})
 		require.ErrorIs(t, err, sg.ErrIncomplete)
 	})
 	t.Run("open connection", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			got, err, _ := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete}, part{data: C("a") + DONE}, part{hang: true})
+			got, _, err := stream(t, chatPath, sg.Policy{HoldUntil: sg.HoldComplete}, part{data: C("a") + DONE}, part{hang: true})
 			require.NoError(t, err)
 			assert.Equal(t, C("a")+DONE, got)
 			assert.Equal(t, time.Second, time.Since(start))
@@ -216,7 +216,7 @@ func TestFirstEventTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				_, err, r := stream(t, chatPath, policy, parts...)
+				_, r, err := stream(t, chatPath, policy, parts...)
 				var timeout *sg.TimeoutError
 				require.ErrorAs(t, err, &timeout)
 				assert.Equal(t, sg.TimeoutFirstEvent, timeout.Kind)
@@ -236,7 +236,7 @@ func TestFirstEventTimeout(t *testing.T) {
 	t.Run("a body that ignores the context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pr, pw := io.Pipe()
-			defer pw.Close()
+			defer func() { _ = pw.Close() }()
 			r := stack(answer("text/event-stream", pr), policy)
 			_, _, err := r.readAll(t, streamCall(t, chatPath))
 			var timeout *sg.TimeoutError

@@ -132,7 +132,7 @@ func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http
 	}
 	f := j.format.Judge(j.provider, "text/html", page).Failure
 	if f == nil {
-		f = j.failure(http.StatusBadGateway, "html", "provider returned an HTML page")
+		f = j.failure("html", "provider returned an HTML page")
 	}
 	return j.fail(req, resp, f, page, false), nil
 }
@@ -150,25 +150,19 @@ func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err err
 	v := j.format.Judge(j.provider, contentType(resp), data)
 	f := v.Failure
 	if f == nil || f.Reason == "empty_response" {
-		f = j.failure(http.StatusBadGateway, "malformed", "failed to unmarshal response: "+
+		f = j.failure("malformed", "failed to unmarshal response: "+
 			providerPrefix(j.provider)+"body is cut short")
 	}
 	return j.fail(req, resp, f, data, false), nil
 }
 
 // failure makes up a failure that no body spells out.
-func (j *judge) failure(status int, reason, message string) *wire.Failure {
+func (j *judge) failure(reason, message string) *wire.Failure {
+	const status, typ = http.StatusBadGateway, "server_error"
 	return &wire.Failure{
-		Status: status, Type: errorType(status), Message: message, Reason: reason,
-		Body: j.format.ErrorBody(status, errorType(status), reason, message),
+		Status: status, Type: typ, Message: message, Reason: reason,
+		Body: j.format.ErrorBody(status, typ, reason, message),
 	}
-}
-
-func errorType(status int) string {
-	if status == http.StatusGatewayTimeout {
-		return "timeout_error"
-	}
-	return "server_error"
 }
 
 // fail turns resp, in place, into the response that f stands for. The headers
