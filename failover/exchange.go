@@ -105,7 +105,7 @@ func (x *exchange) run(w *walk, l *leg) result {
 	}
 	// Replay: the call is a generative one with a body of its own for every
 	// target, and the answer before it was a failure that nobody has seen.
-	resp, err := send(l.target, l, out)
+	resp, err := send(l.target, l, out) //nolint:bodyclose // it goes back, or drop closes it
 	if err != nil {
 		return x.failed(w, l, err)
 	}

@@ -49,7 +49,7 @@ func newLimit(l *leg) *limit {
 
 // lift ends the limit. A result that came too late is a timeout; the answer
 // behind it died with its context.
-func (lim *limit) lift(w *walk, l *leg, r *result) {
+func (lim *limit) lift(w *walk, r *result) {
 	if lim == nil {
 		return
 	}

@@ -53,7 +53,7 @@ func readPayload(req *http.Request, rewrites, named bool) (*payload, error) {
 
 func (p *payload) read(req *http.Request, rewrites, named bool) error {
 	contentType := req.Header.Get("Content-Type")
-	if empty(req) || !p.wire.Format.Inference() && !(rewrites && readable(contentType)) {
+	if wanted := p.wire.Format.Inference() || rewrites && readable(contentType); empty(req) || !wanted {
 		return nil
 	}
 	src := req.Body

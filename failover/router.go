@@ -17,7 +17,8 @@ import (
 // models. It is an [http.RoundTripper], safe for concurrent use.
 //
 // A target whose Model is itself the name of a chain, and which names no
-// Provider, stands for that chain. A name that is also the model of one of its
+// Provider, stands for that chain: its Weight, Cost, Timeout, Lenient, Disabled,
+// Allow and Available count, and how the chain's own targets are reached. A name that is also the model of one of its
 // own chain's targets overlays a real model, which then has backups wherever
 // it is named. Where two such models back each other up, each one's backup
 // reaches the model itself only. However the chains hang together, each
