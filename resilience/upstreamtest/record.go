@@ -57,14 +57,14 @@ type Request struct {
 }
 
 // Query is the request's query; what does not parse is left out.
-func (r *Request) Query() url.Values {
+func (r Request) Query() url.Values {
 	q, _ := url.ParseQuery(r.RawQuery) // the valid pairs are returned with the error
 	return q
 }
 
 // Dump is the request as text: request line, host, headers in order of name,
 // body. It is made for searching, in tests of what must not be sent.
-func (r *Request) Dump() string {
+func (r Request) Dump() string {
 	var b strings.Builder
 	target := r.Path
 	if r.RawQuery != "" {
