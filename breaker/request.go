@@ -41,13 +41,17 @@ func cancelled(req *http.Request) bool {
 	}
 }
 
-// unsendable reports whether net/http refused the request itself, before any
-// connection. What other transports refuse is not known. It is asked about
-// failed requests only.
+// unsendable reports whether the base refused the request itself. What other
+// transports refuse is not known. It is asked about failed requests only.
 func (t *Transport) unsendable(req *http.Request) bool {
-	if _, ok := t.base().(*http.Transport); !ok {
-		return false
-	}
+	_, std := t.base().(*http.Transport)
+	return std && Unsendable(req)
+}
+
+// Unsendable reports whether an [http.Transport] refuses the request itself,
+// before it looks for a connection: nothing that an upstream could be blamed
+// for.
+func Unsendable(req *http.Request) bool {
 	if req.URL == nil || req.Header == nil || req.URL.Scheme == "" {
 		return true
 	}

@@ -63,15 +63,19 @@ func (b *body) end(err error, closed bool) {
 }
 
 func (b *body) panicked() {
-	if b.ended.Swap(true) {
-		return
+	if !b.ended.Swap(true) {
+		b.c.panicked()
 	}
-	b.c.permit.Settle(breaker.Failure)
-	b.c.conclude(OutcomeStreamError, b.c.status(), "panic", errPanic)
-	b.c.complete()
 }
 
-var errPanic = errors.New("panic while reading the body")
+// panicked ends a call that a panic tore down.
+func (c *call) panicked() {
+	c.permit.Settle(breaker.Failure)
+	c.conclude(OutcomeStreamError, c.status(), "panic", errPanic)
+	c.complete()
+}
+
+var errPanic = errors.New("panic below the stack")
 
 // firstByte settles a probe whose body nobody judges, so that one long
 // download keeps nobody out.

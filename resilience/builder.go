@@ -77,7 +77,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	}
 	t.stack(base, b)
 	var err error
-	if t.metrics, err = newMetrics(b.MeterProvider, provider, b.ProviderType, t.breaker); err != nil {
+	if t.metrics, err = newMetrics(b.MeterProvider, b.ProviderType, t); err != nil {
 		return nil, fmt.Errorf("resilience: metrics of provider %s: %w", provider, err)
 	}
 	return t, nil
@@ -85,7 +85,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 
 // stack puts one layer above the other; the order is the contract's.
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
-	_, traced := base.(*http.Transport)
+	t.std, _ = base.(*http.Transport)
 	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
 	if t.policy.Retry.AttemptTimeout > 0 {
 		idle.OnResponse = retry.HeadersArrived
@@ -100,7 +100,7 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 		OnVerdict: t.onVerdict, Logger: b.Logger,
 	}
 	attempts := &retry.Transport{
-		Base: guard, Policy: t.policy.Retry, Traced: traced,
+		Base: guard, Policy: t.policy.Retry, Traced: t.std != nil,
 		KeepShouldRetry: b.OmitShouldRetry,
 		Replayable:      t.replay, Judge: t.advise, Deadline: deadline,
 		OnAttempt: t.onAttempt, OnRetry: t.onRetry,

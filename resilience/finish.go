@@ -12,7 +12,7 @@ import (
 )
 
 // finish turns what the layers returned into what the caller gets.
-func (c *call) finish(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
+func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 	if !c.liftTimer() && err == nil { // the limit passed while the answer came in
 		_ = resp.Body.Close()
 		c.permit.Settle(breaker.Failure)
@@ -21,7 +21,9 @@ func (c *call) finish(r *http.Request, resp *http.Response, err error) (*http.Re
 	if err != nil {
 		return c.fail(err)
 	}
-	resp.Request = r
+	if callOfResponse(resp) != c {
+		resp.Request = c.request()
+	}
 	c.mu.Lock()
 	c.rec.Status = resp.StatusCode
 	c.mu.Unlock()
@@ -187,7 +189,7 @@ func (c *call) streamEnded(end streamguard.End) {
 		c.conclude(OutcomeCanceled, c.status(), "canceled", end.Err)
 	case end.Err != nil:
 		c.permit.Settle(breaker.Failure)
-		c.conclude(OutcomeStreamError, c.status(), streamReason(end.Err), end.Err)
+		c.conclude(OutcomeStreamError, c.status(), c.streamReason(end.Err), end.Err)
 	case end.Complete:
 		c.permit.Settle(breaker.Success)
 		c.conclude(OutcomeSuccess, c.status(), "", nil)
@@ -228,13 +230,17 @@ func (c *call) complete() {
 }
 
 // streamReason is the error.type of a stream that broke off.
-func streamReason(err error) string {
+func (c *call) streamReason(err error) string {
 	var inc *streamguard.IncompleteError
-	if !errors.As(err, &inc) {
+	switch {
+	case !errors.As(err, &inc) && c.kindOf(err) == kindTimeout:
+		return "timeout" // the caller's deadline
+	case inc == nil: // below somebody panicked
 		return "stream_error"
-	}
-	if inc.Reason == streamguard.ReasonClosed {
+	case inc.Reason == streamguard.ReasonClosed:
 		return "stream_incomplete"
+	case inc.Reason == streamguard.ReasonTransport:
+		return "transport_error"
 	}
 	return inc.Reason
 }

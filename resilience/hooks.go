@@ -33,8 +33,8 @@ func (t *Transport) judge(req *http.Request, resp *http.Response, err error) bre
 		return breaker.Neutral
 	}
 	if err != nil {
-		if c.kindOf(err) == kindCanceled {
-			return breaker.Neutral
+		if len(c.rec.Attempts) == 0 || c.kindOf(err) == kindCanceled {
+			return breaker.Neutral // it was not sent, or it was nobody's fault
 		}
 		return breaker.Failure
 	}
@@ -103,6 +103,7 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	c.mu.Lock() // what was known of the dropped answer goes with it
 	c.failure, c.judged, c.end = nil, false, nil
 	c.rec.Unmasked, c.rec.Original, c.rec.Empty = false, nil, ""
+	c.rec.FirstEvent = 0
 	c.mu.Unlock()
 	t.log.retry(c, a, wait)
 	t.metrics.retry(c)
@@ -161,14 +162,13 @@ func (t *Transport) onEnd(req *http.Request, end streamguard.End) {
 	c.mu.Unlock()
 }
 
-// stateHook tells the logger and the caller's hook of a breaker's change.
+// stateHook tells the caller's hook of a breaker's change, nil if there is
+// none. The breaker itself logs it.
 func (t *Transport) stateHook(hook func(provider, key string, from, to breaker.State)) func(string, breaker.State, breaker.State) {
-	return func(key string, from, to breaker.State) {
-		t.log.state(key, from, to)
-		if hook != nil {
-			hook(t.provider, key, from, to)
-		}
+	if hook == nil {
+		return nil
 	}
+	return func(key string, from, to breaker.State) { hook(t.provider, key, from, to) }
 }
 
 func (t *Transport) onRejected(c *call, open *breaker.OpenError) {
@@ -183,7 +183,7 @@ func (t *Transport) ended(c *call) {
 	}
 	rec := c.snapshot()
 	t.metrics.ended(c, rec)
-	t.log.ended(c.caller, rec)
+	t.log.ended(c, rec)
 	if t.onCall == nil {
 		return
 	}

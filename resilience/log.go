@@ -4,76 +4,86 @@ import (
 	"context"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
-// logger is the one place that names log events and their attributes. Every
-// record has "provider"; records of a call have "model", "format" and
-// "stream". Never an answer, a prompt, a credential or an upstream's text.
+// Events that a stack logs. Each line has "provider", and each of a call has
+// "model", "format" and "stream"; what more there is stands beside the event.
+// Never an answer, a prompt, a credential or an upstream's text.
+const (
+	eventRetry      = "surefoot: retry"                           // INFO   attempt, status or error_type, wait
+	eventRejected   = "surefoot: circuit breaker rejected a call" // WARN   reason, retry_after
+	eventEmpty      = "surefoot: empty answer"                    // WARN   reason
+	eventIncomplete = "surefoot: incomplete stream"               // WARN   reason, events, outcome
+	eventPanic      = "surefoot: panic in a hook"                 // ERROR  hook; not of a call's
+)
+
+// logger writes them. The layers below write to the same Logger what only they
+// know:
 //
-//	INFO  surefoot: circuit breaker state changed   key, from, to
-//	INFO  surefoot: retry                           attempt, status | error_type, wait
-//	WARN  surefoot: circuit breaker rejected a call retry_after, reason
-//	WARN  surefoot: empty answer                    reason
-//	WARN  surefoot: incomplete stream               reason, events, outcome
-//	ERROR surefoot: panic in a hook                 hook
+//	INFO   circuit breaker state changed        provider, key, from, to; WARN where it opened
+//	ERROR  circuit breaker hook panicked        the same, panic
+//	ERROR  circuit breaker hook is too slow, …  the same, dropped
+//	ERROR  streamguard: hook panicked           hook, panic
 type logger struct {
 	l        *slog.Logger // nil: silent
 	provider string
 }
 
-func (g logger) log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
-	if g.l == nil || !g.l.Enabled(ctx, level) {
+// event writes a line about a call.
+func (g logger) event(c *call, level slog.Level, msg string, attrs ...slog.Attr) {
+	if g.l == nil || !g.l.Enabled(c.caller, level) {
 		return
 	}
-	g.l.LogAttrs(ctx, level, msg, append([]slog.Attr{slog.String("provider", g.provider)}, attrs...)...)
-}
-
-func (g logger) state(key string, from, to breaker.State) {
-	g.log(context.Background(), slog.LevelInfo, "surefoot: circuit breaker state changed",
-		slog.String("key", key), slog.String("from", from.String()), slog.String("to", to.String()))
+	g.l.LogAttrs(c.caller, level, msg, append([]slog.Attr{
+		slog.String("provider", g.provider),
+		slog.String("model", clip(c.wire.Model)),
+		slog.String("format", c.wire.Format.String()),
+		slog.Bool("stream", c.wire.Stream),
+	}, attrs...)...)
 }
 
 func (g logger) retry(c *call, a retry.Attempt, wait time.Duration) {
-	if g.l == nil {
-		return
-	}
 	why := slog.Int("status", a.Status)
 	if a.Err != nil {
 		why = slog.String("error_type", "transport_error")
 	}
-	g.log(c.caller, slog.LevelInfo, "surefoot: retry",
-		slog.String("model", c.wire.Model), slog.String("format", c.wire.Format.String()),
-		slog.Bool("stream", c.wire.Stream), slog.Int("attempt", a.Number), why, slog.Duration("wait", wait))
+	g.event(c, slog.LevelInfo, eventRetry, slog.Int("attempt", a.Number), why, slog.Duration("wait", wait))
 }
 
 func (g logger) rejected(c *call, open *breaker.OpenError) {
-	if g.l == nil {
-		return
-	}
-	g.log(c.caller, slog.LevelWarn, "surefoot: circuit breaker rejected a call",
-		slog.String("model", c.wire.Model), slog.String("format", c.wire.Format.String()),
-		slog.Bool("stream", c.wire.Stream), slog.Duration("retry_after", open.RetryAfter),
-		slog.String("reason", rejectionReason(open)))
+	g.event(c, slog.LevelWarn, eventRejected,
+		slog.String("reason", rejectionReason(open)), slog.Duration("retry_after", open.RetryAfter))
 }
 
 func (g logger) empty(c *call, reason string) {
-	g.log(c.caller, slog.LevelWarn, "surefoot: empty answer",
-		slog.String("model", c.wire.Model), slog.String("format", c.wire.Format.String()),
-		slog.Bool("stream", c.wire.Stream), slog.String("reason", reason))
+	g.event(c, slog.LevelWarn, eventEmpty, slog.String("reason", reason))
 }
 
-func (g logger) ended(ctx context.Context, rec Call) {
-	if g.l == nil || rec.Outcome != OutcomeStreamError {
-		return
+func (g logger) ended(c *call, rec Call) {
+	if rec.Outcome == OutcomeStreamError {
+		g.event(c, slog.LevelWarn, eventIncomplete,
+			slog.String("reason", rec.Reason), slog.Int("events", rec.Events), slog.String("outcome", rec.Outcome))
 	}
-	g.log(ctx, slog.LevelWarn, "surefoot: incomplete stream",
-		slog.String("model", rec.Model), slog.String("format", rec.Format), slog.Bool("stream", rec.Stream),
-		slog.String("reason", rec.Reason), slog.Int("events", rec.Events), slog.String("outcome", rec.Outcome))
 }
 
 func (g logger) panicked(ctx context.Context, hook string) {
-	g.log(ctx, slog.LevelError, "surefoot: panic in a hook", slog.String("hook", hook))
+	if g.l != nil {
+		g.l.LogAttrs(ctx, slog.LevelError, eventPanic, slog.String("provider", g.provider), slog.String("hook", hook))
+	}
+}
+
+// clip keeps a caller's text, which may be of any length, to a line's size.
+func clip(name string) string {
+	if len(name) <= maxModelLen {
+		return name
+	}
+	cut := maxModelLen
+	for cut > maxModelLen-utf8.UTFMax && !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return name[:cut] + "…"
 }

@@ -2,7 +2,12 @@ package resilience
 
 import (
 	"context"
+	"net/http"
+	"runtime"
+	"strconv"
 	"sync"
+	"unicode/utf8"
+	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -17,13 +22,14 @@ const meterName = "github.com/surefoot-go/surefoot/resilience"
 const (
 	maxModels   = 100
 	maxModelLen = 128
-	otherModel  = "_OTHER"
+	other       = "_OTHER"
 )
 
 // secondBuckets are the boundaries that the GenAI conventions advise.
 var secondBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
-// metrics are a stack's instruments; nil without a MeterProvider.
+// metrics are a stack's instruments; nil without a MeterProvider. What they
+// export is listed in the manual of the module root.
 type metrics struct {
 	provider attribute.KeyValue
 	vendor   string
@@ -37,12 +43,12 @@ type metrics struct {
 	incomplete metric.Int64Counter
 }
 
-func newMetrics(mp metric.MeterProvider, provider, providerType string, br *breaker.Transport) (*metrics, error) {
+func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*metrics, error) {
 	if mp == nil {
 		return nil, nil
 	}
 	m := &metrics{
-		provider: attribute.String("surefoot.provider.name", provider),
+		provider: attribute.String("surefoot.provider.name", t.provider),
 		vendor:   vendors[providerType],
 	}
 	if m.vendor == "" {
@@ -53,9 +59,11 @@ func newMetrics(mp metric.MeterProvider, provider, providerType string, br *brea
 	m.firstChunk = b.seconds("gen_ai.client.operation.time_to_first_chunk", "Time from a call's start to the first data event of its stream.")
 	m.emptied = b.counter("surefoot.client.empty_responses", "{response}", "Successful answers with nothing in them, by kind.")
 	m.retries = b.counter("surefoot.client.retries", "{retry}", "Attempts after the first of a call.")
-	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that an open circuit breaker let not through.")
+	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that an open circuit breaker did not let through.")
 	m.incomplete = b.counter("surefoot.client.incomplete_streams", "{stream}", "Streams that broke off, stalled or reported an error, by reason.")
-	b.stateGauge(br, m.provider)
+	if len(t.Breakers()) > 0 { // else it is disabled, and has no state
+		b.stateGauge(t, m.provider)
+	}
 	return m, b.err
 }
 
@@ -85,24 +93,35 @@ func (b *instruments) counter(name, unit, desc string) metric.Int64Counter {
 }
 
 // stateGauge observes the provider's worst breaker: one series, however many
-// models have a breaker of their own. A disabled breaker has none.
-func (b *instruments) stateGauge(br *breaker.Transport, provider attribute.KeyValue) {
+// models have a breaker of their own. A MeterProvider keeps its callbacks for
+// good, so this one must not keep the stack: it holds it weakly, and goes when
+// the stack has been dropped.
+func (b *instruments) stateGauge(t *Transport, provider attribute.KeyValue) {
+	gauge, err := b.meter.Int64ObservableGauge("surefoot.circuit_breaker.state",
+		metric.WithDescription("State of the provider's circuit breaker: 0 closed, 1 half-open, 2 open. With scope model, of the worst of them."))
+	if b.keep(err); err != nil {
+		return
+	}
 	set := metric.WithAttributeSet(attribute.NewSet(provider))
-	_, err := b.meter.Int64ObservableGauge("surefoot.circuit_breaker.state",
-		metric.WithDescription("State of the provider's circuit breaker: 0 closed, 1 half-open, 2 open. With scope model, of the worst of them."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			all := br.Breakers()
-			if len(all) == 0 {
-				return nil
-			}
-			worst := breaker.Closed
-			for _, s := range all {
-				worst = max(worst, s.State)
-			}
-			o.Observe(int64(worst), set)
-			return nil
-		}))
-	b.keep(err)
+	stack := weak.Make(t)
+	reg, err := b.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		if t := stack.Value(); t != nil {
+			o.ObserveInt64(gauge, int64(worst(t.Breakers())), set)
+		}
+		return nil
+	}, gauge)
+	if b.keep(err); err != nil {
+		return
+	}
+	runtime.AddCleanup(t, func(reg metric.Registration) { _ = reg.Unregister() }, reg) // nobody is left to be told
+}
+
+func worst(all []breaker.Snapshot) breaker.State {
+	state := breaker.Closed
+	for _, s := range all {
+		state = max(state, s.State)
+	}
+	return state
 }
 
 // vendors maps a provider's type to its name in the GenAI conventions; a type
@@ -135,30 +154,25 @@ func (m *metrics) vendorOf(format string) string {
 	return "openai"
 }
 
-// model returns the label of a model's name.
-func (m *metrics) model(name string) attribute.KeyValue {
-	return attribute.String("gen_ai.request.model", m.models.label(name))
-}
-
 // ended records a call, once.
 func (m *metrics) ended(c *call, rec Call) {
 	if m == nil {
 		return
 	}
-	ctx := context.WithoutCancel(c.caller)
 	if rec.Outcome == OutcomeStreamError {
-		m.incomplete.Add(ctx, 1, metric.WithAttributes(m.provider, m.model(rec.Model), errorType(rec.Reason)))
+		m.count(c, m.incomplete, rec.Reason)
 	}
 	op := c.wire.Format.Operation()
 	if op == "" {
 		return
 	}
-	attrs := []attribute.KeyValue{
+	ctx := context.WithoutCancel(c.caller)
+	attrs := append(make([]attribute.KeyValue, 0, 6),
 		m.provider,
 		attribute.String("gen_ai.operation.name", op),
 		attribute.String("gen_ai.provider.name", m.vendorOf(rec.Format)),
 		attribute.Bool("gen_ai.request.stream", rec.Stream),
-	}
+	)
 	if rec.Model != "" {
 		attrs = append(attrs, m.model(rec.Model))
 	}
@@ -171,26 +185,67 @@ func (m *metrics) ended(c *call, rec Call) {
 	m.duration.Record(ctx, rec.Duration.Seconds(), metric.WithAttributes(attrs...))
 }
 
-func errorType(reason string) attribute.KeyValue { return attribute.String("error.type", reason) }
-
 func (m *metrics) empty(c *call, reason string) {
 	if m != nil {
-		m.emptied.Add(context.WithoutCancel(c.caller), 1,
-			metric.WithAttributes(m.provider, m.model(c.wire.Model), errorType(reason)))
+		m.count(c, m.emptied, reason)
 	}
 }
 
 func (m *metrics) retry(c *call) {
 	if m != nil {
-		m.retries.Add(context.WithoutCancel(c.caller), 1, metric.WithAttributes(m.provider, m.model(c.wire.Model)))
+		m.count(c, m.retries, "")
 	}
 }
 
 func (m *metrics) rejected(c *call, open *breaker.OpenError) {
 	if m != nil {
-		m.rejections.Add(context.WithoutCancel(c.caller), 1,
-			metric.WithAttributes(m.provider, m.model(c.wire.Model), errorType(rejectionReason(open))))
+		m.count(c, m.rejections, rejectionReason(open))
 	}
+}
+
+// count adds one to a counter of provider, model and, unless it is "", reason.
+func (m *metrics) count(c *call, n metric.Int64Counter, reason string) {
+	attrs := append(make([]attribute.KeyValue, 0, 3), m.provider)
+	if c.wire.Model != "" {
+		attrs = append(attrs, m.model(c.wire.Model))
+	}
+	if reason != "" {
+		attrs = append(attrs, errorType(reason))
+	}
+	n.Add(context.WithoutCancel(c.caller), 1, metric.WithAttributes(attrs...))
+}
+
+// errorWords are the values of error.type that are no status.
+var errorWords = map[string]bool{
+	"no_choices": true, "no_usage": true, "no_output": true, // empty answers
+	"circuit_open": true, "circuit_capacity": true, // rejections
+	"transport_error": true, "timeout": true, "canceled": true, "closed": true,
+	"in_band_error": true, "stream_incomplete": true, "stream_error": true,
+	"idle_timeout": true, "event_timeout": true, "malformed": true,
+}
+
+// oddStatuses are in use and in no registry: nginx, Cloudflare, Anthropic.
+var oddStatuses = map[int]bool{
+	499: true, 520: true, 521: true, 522: true, 523: true, 524: true, 525: true, 526: true, 529: true, 530: true,
+}
+
+// errorType keeps the attribute to a fixed list: an upstream may answer with
+// any number for a status.
+func errorType(reason string) attribute.KeyValue {
+	known := errorWords[reason]
+	if !known {
+		status, err := strconv.Atoi(reason)
+		known = err == nil && (http.StatusText(status) != "" || oddStatuses[status])
+	}
+	if !known {
+		reason = other
+	}
+	return attribute.String("error.type", reason)
+}
+
+// model returns the label of a model's name.
+func (m *metrics) model(name string) attribute.KeyValue {
+	return attribute.String("gen_ai.request.model", m.models.label(name))
 }
 
 // labels is a set of names that does not grow beyond maxModels.
@@ -200,8 +255,9 @@ type labels struct {
 }
 
 func (l *labels) label(name string) string {
-	if len(name) > maxModelLen {
-		return otherModel
+	// An exporter may refuse everything for one label that is no UTF-8.
+	if len(name) > maxModelLen || !utf8.ValidString(name) {
+		return other
 	}
 	l.mu.RLock()
 	_, ok := l.known[name]
@@ -211,12 +267,12 @@ func (l *labels) label(name string) string {
 	case ok:
 		return name
 	case full:
-		return otherModel
+		return other
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.known[name]; !ok && len(l.known) >= maxModels {
-		return otherModel
+		return other
 	}
 	if l.known == nil {
 		l.known = make(map[string]struct{})

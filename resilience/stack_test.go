@@ -463,7 +463,7 @@ func TestUnmaskedCallKeepsTheOriginal(t *testing.T) {
 
 func TestAPanicBelowCountsAndPassesOn(t *testing.T) {
 	t.Parallel()
-	tr, _ := build(t, play(reply{panic: "boom"}), quick())
+	tr, rec := build(t, play(reply{panic: "boom"}), quick())
 	assert.PanicsWithValue(t, "boom", func() {
 		resp, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
 		if err == nil {
@@ -471,6 +471,24 @@ func TestAPanicBelowCountsAndPassesOn(t *testing.T) {
 		}
 	})
 	assert.Equal(t, 1, tr.Breakers()[0].Failures)
+	assert.Equal(t, "panic", rec.last(t).Reason)
+}
+
+func TestARequestThatCannotBeSentIsNobodysFailure(t *testing.T) {
+	t.Parallel()
+	tr, rec := build(t, http.DefaultTransport.(*http.Transport).Clone(), quick())
+	for name, spoil := range map[string]func(*http.Request){
+		"header": func(r *http.Request) { r.Header.Set("X-Bad", "a\nb") },
+		"host":   func(r *http.Request) { r.URL.Host = "" },
+		"method": func(r *http.Request) { r.Method = "BAD METHOD" },
+	} {
+		req := chat(t, t.Context(), plainBody)
+		spoil(req)
+		_, _, err := do(t, tr, req)
+		require.Error(t, err, name)
+		assert.Empty(t, rec.last(t).Attempts, name)
+	}
+	assert.Equal(t, 0, tr.Breakers()[0].Failures)
 }
 
 func TestRedirectBelongsToTheCallBeforeIt(t *testing.T) {

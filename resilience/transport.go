@@ -19,6 +19,7 @@ type Transport struct {
 	log         logger
 	metrics     *metrics
 	breaker     *breaker.Transport // the top of the layers
+	std         *http.Transport    // the base, if it is net/http's own
 	now         func() time.Time
 }
 
@@ -27,9 +28,25 @@ type Transport struct {
 // response's body.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := t.newCall(req)
+	returned := false
+	defer func() {
+		if !returned { // a panic below passes on unchanged
+			c.panicked()
+		}
+	}()
+	resp, err := c.roundTrip(req)
+	returned = true
+	return resp, err
+}
+
+func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
+	t := c.t
 	if err := req.Context().Err(); err != nil {
 		closeBody(req)
 		return c.fail(err)
+	}
+	if t.std != nil && breaker.Unsendable(req) {
+		return c.finish(t.std.RoundTrip(req)) // refused for its own fault: no attempt, no verdict
 	}
 	r, err := c.prepare(req)
 	if err != nil {
@@ -37,8 +54,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return c.fail(err)
 	}
 	c.startTimer()
-	resp, err := t.breaker.RoundTrip(r)
-	return c.finish(r, resp, err)
+	return c.finish(t.breaker.RoundTrip(r))
 }
 
 // Client returns a new http.Client over the stack. It has no timeout of its
