@@ -6,43 +6,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
-
-// credentialHeaders are what identifies a caller to its own provider, in
-// canonical form.
-var credentialHeaders = []string{
-	"Authorization", "Proxy-Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key",
-	"Cookie", "Openai-Organization", "Openai-Project",
-}
-
-// credentialKeys are the same in a query.
-var credentialKeys = []string{"key", "api-key", "api_key", "access_token"}
-
-func isCredentialHeader(key string) bool {
-	return slices.Contains(credentialHeaders, http.CanonicalHeaderKey(key))
-}
-
-func isCredentialKey(key string) bool {
-	return slices.ContainsFunc(credentialKeys, func(k string) bool { return strings.EqualFold(k, key) })
-}
 
 func hasCredential(q url.Values) bool {
 	for key := range q {
-		if isCredentialKey(key) {
+		if wire.CredentialKey(key) {
 			return true
 		}
 	}
 	return false
-}
-
-// stripHeaders deletes the credential headers in any spelling: a map may hold
-// keys that are not canonical, and net/http sends those as they are.
-func stripHeaders(h http.Header) {
-	for key := range h {
-		if isCredentialHeader(key) {
-			delete(h, key)
-		}
-	}
 }
 
 // deleteHeader is Header.Del for keys that may not be canonical.
@@ -74,7 +48,7 @@ func stripQuery(raw string, drop func(key, value string) bool) string {
 }
 
 func stripCredentialKeys(raw string) string {
-	return stripQuery(raw, func(key, _ string) bool { return isCredentialKey(key) })
+	return stripQuery(raw, func(key, _ string) bool { return wire.CredentialKey(key) })
 }
 
 // setQuery sets the values in a raw query, after what is there already.
@@ -94,24 +68,6 @@ func unescape(s string) string {
 		return u
 	}
 	return s
-}
-
-// sameOrigin reports whether two URLs are of one scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
-	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	switch strings.ToLower(u.Scheme) {
-	case "http":
-		return "80"
-	case "https":
-		return "443"
-	}
-	return ""
 }
 
 // canonical returns a deep copy of h with canonical keys, nil for none.

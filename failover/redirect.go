@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // redirected sends a request that follows a redirect to the target that gave
@@ -23,9 +25,9 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	}
 	u := *req.URL
 	out.URL = &u
-	home := sameOrigin(out.URL, l.sent)
+	home := wire.SameOrigin(out.URL, l.sent)
 	if !home || t.ownAuth || l.foreign {
-		stripHeaders(out.Header)
+		wire.StripCredentials(out.Header)
 		out.Header.Del("Referer") // the caller's URL, query and all
 		out.URL.User = nil        // an http.Client resolves a Location against the caller's URL
 	}
@@ -96,7 +98,7 @@ func leaveSecrets(u *url.URL, t *target, sent, asked *url.URL) {
 	known := func(key, value string) bool {
 		for _, q := range []url.Values{t.Query, sent.Query(), asked.Query()} {
 			for k, values := range q {
-				if isCredentialKey(k) && slices.Contains(values, value) {
+				if wire.CredentialKey(k) && slices.Contains(values, value) {
 					return true
 				}
 			}
@@ -125,10 +127,10 @@ func ownResponse(resp *http.Response, asked, sent *url.URL) {
 	if sent == nil || asked == nil {
 		return
 	}
-	if !sameOrigin(asked, sent) {
+	if !wire.SameOrigin(asked, sent) {
 		resp.Header.Del("Set-Cookie")
 	}
-	if resp.StatusCode/100 != 3 || sameOrigin(asked, sent) && asked.EscapedPath() == sent.EscapedPath() {
+	if resp.StatusCode/100 != 3 || wire.SameOrigin(asked, sent) && asked.EscapedPath() == sent.EscapedPath() {
 		return
 	}
 	loc, err := url.Parse(resp.Header.Get("Location"))

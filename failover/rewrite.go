@@ -23,7 +23,7 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 	if out.Header == nil {
 		out.Header = make(http.Header)
 	}
-	l.foreign = !sameOrigin(out.URL, x.req.URL)
+	l.foreign = !wire.SameOrigin(out.URL, x.req.URL)
 	if t.ownAuth || l.foreign {
 		separate(out, t)
 	}
@@ -61,7 +61,7 @@ func (l *leg) requestContext() context.Context {
 // separate takes the caller's credentials off a request for a target that has
 // its own, or that is somebody else.
 func separate(out *http.Request, t *target) {
-	stripHeaders(out.Header)
+	wire.StripCredentials(out.Header)
 	if t.base == nil {
 		out.URL.User = nil // net/http makes it an Authorization
 	}
@@ -94,7 +94,7 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 	if out.URL == nil {
 		return errors.New("left no URL")
 	}
-	if l.foreign || sameOrigin(out.URL, x.req.URL) {
+	if l.foreign || wire.SameOrigin(out.URL, x.req.URL) {
 		return nil
 	}
 	l.foreign = true
@@ -102,13 +102,13 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 		return nil // they went already
 	}
 	for key, values := range out.Header {
-		if isCredentialHeader(key) && slices.Equal(values, x.req.Header[key]) {
+		if wire.CredentialHeader(key) && slices.Equal(values, x.req.Header[key]) {
 			delete(out.Header, key)
 		}
 	}
 	theirs := x.req.URL.Query()
 	out.URL.RawQuery = stripQuery(out.URL.RawQuery, func(key, value string) bool {
-		return isCredentialKey(key) && slices.Contains(theirs[key], value)
+		return wire.CredentialKey(key) && slices.Contains(theirs[key], value)
 	})
 	if out.URL.User != nil && x.req.URL.User != nil && out.URL.User.String() == x.req.URL.User.String() {
 		out.URL.User = nil

@@ -33,7 +33,8 @@ func WithLenient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lenientKey{}, true)
 }
 
-func modelOf(ctx context.Context) string {
+// ModelOf returns the model that [WithModel] named, "" if it was not used.
+func ModelOf(ctx context.Context) string {
 	m, _ := ctx.Value(modelKey{}).(string)
 	return m
 }

@@ -21,12 +21,11 @@ const maxBuffered = 4 << 20
 func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	if prev := callOfResponse(req.Response); prev != nil {
 		c.redirect = true // RFC 9110 §15.4: it belongs to the call before it
-		c.wire = prev.wire
-		c.wire.Stream = prev.wire.Stream
+		c.wire, c.origin = prev.wire, prev.origin
 	} else {
-		c.wire = wire.Inspect(req.Method, req.URL, req.Header)
+		c.wire, c.origin = wire.Inspect(req.Method, req.URL, req.Header), req.URL
 	}
-	if m := modelOf(c.caller); m != "" {
+	if m := ModelOf(c.caller); m != "" {
 		c.wire.Model = m
 	}
 	r := req.WithContext(c)
@@ -37,6 +36,10 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	if c.inference() && r.Header.Get("Accept-Encoding") != "" {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Accept-Encoding")
+	}
+	if c.redirect && !wire.SameOrigin(c.origin, req.URL) {
+		r.Header = r.Header.Clone()
+		wire.StripCredentials(r.Header) // net/http leaves X-Api-Key and its like on
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +89,7 @@ func (c *call) inspectCopy(req *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("request body: %w", err)
 	}
-	if m := modelOf(c.caller); m != "" {
+	if m := ModelOf(c.caller); m != "" {
 		c.wire.Model = m
 	}
 	return nil
@@ -119,7 +122,7 @@ func (c *call) readAhead(req, r *http.Request) error {
 	if err := c.wire.ReadBody(req.Header.Get("Content-Type"), bytes.NewReader(buf)); err != nil {
 		return fmt.Errorf("request body: %w", err)
 	}
-	if modelOf(c.caller) != "" {
+	if ModelOf(c.caller) != "" {
 		c.wire.Model = model
 	}
 	return nil

@@ -514,6 +514,32 @@ func TestRedirectBelongsToTheCallBeforeIt(t *testing.T) {
 	assert.Equal(t, "m1", rec.last(t).Model)
 }
 
+func TestCredentialsDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
+	t.Parallel()
+	var seen []http.Header
+	base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		seen = append(seen, req.Header.Clone())
+		if len(seen) == 1 {
+			return reply{status: 307, header: http.Header{"Location": {"http://elsewhere.invalid/v1/chat/completions"}}}.response(req)
+		}
+		return reply{status: 200, body: okJSON}.response(req)
+	})
+	tr, _ := build(t, base, quick())
+	req := chat(t, t.Context(), plainBody)
+	req.Header.Set("X-Api-Key", "secret")
+	req.Header.Set("X-Trace", "kept")
+	resp, err := tr.Client().Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Len(t, seen, 2)
+	assert.Equal(t, "secret", seen[0].Get("X-Api-Key"))
+	assert.Empty(t, seen[1].Get("X-Api-Key"))
+	assert.Equal(t, "kept", seen[1].Get("X-Trace"))
+}
+
 func TestBuildRefusesAnInvalidPolicy(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*resilience.Policy){

@@ -3,6 +3,7 @@ package resilience
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,8 @@ type call struct {
 	wire        wire.Request
 	passthrough bool
 	replayable  bool
-	redirect    bool
+	redirect    bool     // follows a redirect, so it belongs to the call before it
+	origin      *url.URL // where the first of them went
 	permit      breaker.Permit
 	open        *breaker.OpenError // written before the response is handed out
 

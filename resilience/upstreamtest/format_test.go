@@ -316,3 +316,27 @@ func TestLineEndsOfPieces(t *testing.T) {
 		assert.Contains(t, g.body, ": ping\r\n\r\ndata: {\"error\"")
 	})
 }
+
+func TestOtherForms(t *testing.T) {
+	both(t, func(t *testing.T, r reach) {
+		r.up.Default(ut.JSON("a").Code(201))
+		g := r.post(t, chatPath, ask("m", true))
+		assert.Equal(t, 201, g.status)
+		assert.True(t, json.Valid([]byte(g.body)), "JSON where a stream was asked for")
+
+		r.up.Default(ut.OK("a"))
+		assert.Contains(t, r.post(t, "/api/generate", `{"model":"m"}`).body, `"response":"a"`)
+		assert.Contains(t, r.do(t, http.MethodGet, "/v1/models", "", nil).body, `"id":"model"`)
+
+		r.up.Default(ut.ToolCall("f", ""))
+		for path, want := range map[string]string{
+			"/api/chat": `"arguments":{}`, "/v1/messages": `"input":{}`, "/v1beta/models/m:generateContent": `"args":{}`,
+		} {
+			assert.Contains(t, r.post(t, path, `{"model":"m","stream":false}`).body, want)
+		}
+		for status, code := range map[int]string{429: "1002", 401: "1004", 402: "1008", 400: "1026", 500: "1000"} {
+			r.up.Default(ut.Hidden(ut.HiddenBaseResp, status))
+			assert.Contains(t, r.post(t, chatPath, "").body, `"status_code":`+code)
+		}
+	})
+}

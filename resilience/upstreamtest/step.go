@@ -180,7 +180,7 @@ func RawConn(writes ...string) Step {
 // Cycle goes through the steps again and again, one a request (or as long as
 // each of them stands, see [Step.Times] and [Step.For]). Like every Step it
 // stands for one request unless it is the last of its script or told otherwise.
-func Cycle(steps ...Step) Step { return Step{cycle: slices.Clone(steps)} }
+func Cycle(steps ...Step) Step { return Step{cycle: append([]Step{}, steps...)} }
 
 // Flap answers with a for one period, then with b for one, and so on, by the
 // clock (time.Now), from its first request on. Like every Step it stands for
@@ -193,7 +193,7 @@ func Flap(period time.Duration, a, b Step) Step {
 func (s Step) Times(n int) Step { s.times = n; return s }
 
 // For makes the Step stand for all requests of its script that come within d
-// of the first one.
+// of the first one, however many; it goes before [Step.Times].
 func (s Step) For(d time.Duration) Step { s.lasts = d; return s }
 
 // Code sets the status.

@@ -24,6 +24,8 @@ type Upstream struct {
 	serving  sync.WaitGroup // accept loops
 	open     sync.WaitGroup // connections that the server holds
 
+	life sync.Mutex // Stop, Start and the first half of Close: one at a time
+
 	mu       sync.Mutex // guards everything below
 	queue    script
 	rules    []rule
@@ -108,6 +110,8 @@ func (u *Upstream) listen(ln net.Listener) {
 // connections are closed, requests that are being answered run to their end.
 // [Upstream.Start] undoes it.
 func (u *Upstream) Stop() {
+	u.life.Lock()
+	defer u.life.Unlock()
 	u.mu.Lock()
 	if u.stopped || u.closed {
 		u.mu.Unlock()
@@ -127,6 +131,8 @@ func (u *Upstream) Stop() {
 // Start accepts connections again after [Upstream.Stop], at the same URL. It
 // fails if another process has taken the port.
 func (u *Upstream) Start() error {
+	u.life.Lock()
+	defer u.life.Unlock()
 	u.mu.Lock()
 	if !u.stopped || u.closed {
 		u.mu.Unlock()
@@ -227,9 +233,13 @@ func (u *Upstream) Close() {
 	if u.srv == nil {
 		return
 	}
-	_ = u.srv.Close() // before the handlers end, so that they end nothing properly
+	// First the connections, so that no handler can end its answer properly.
+	// srv.Close also ends a Stop that waits for idle connections.
+	_ = u.srv.Close() // closes what it can
 	u.cancel()
+	u.life.Lock() // a Start that was under way has begun to serve, and ends
 	u.serving.Wait()
+	u.life.Unlock()
 	u.handlers.Wait()
 	u.open.Wait()
 }
