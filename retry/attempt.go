@@ -23,10 +23,14 @@ type Attempt struct {
 }
 
 // flight watches one attempt through httptrace. The hooks may be called late
-// and from other goroutines, so no flight is used twice.
+// and from other goroutines, so no flight is used twice. It is part of the
+// attempt's context.
 type flight struct {
-	trace httptrace.ClientTrace
-	body  bool // the end of the body's use is known by WroteRequest
+	context.Context // of the call
+
+	number int // of the attempt, from 1
+	trace  httptrace.ClientTrace
+	body   bool // the end of the body's use is known by WroteRequest
 
 	asked     atomic.Bool // GetConn was called: the base reports to httptrace
 	connected atomic.Bool // GotConn was called
@@ -47,7 +51,29 @@ func (f *flight) watch(ctx context.Context, asked, body bool) context.Context {
 	if f.body = body; body {
 		f.trace.WroteRequest = f.wroteRequest
 	}
-	return httptrace.WithClientTrace(ctx, &f.trace)
+	f.Context = ctx
+	return httptrace.WithClientTrace(f, &f.trace)
+}
+
+type flightKey struct{}
+
+// Value makes the flight visible to [AttemptNumber].
+func (f *flight) Value(key any) any {
+	if key == (flightKey{}) {
+		return f
+	}
+	return f.Context.Value(key)
+}
+
+// AttemptNumber returns which attempt, from 1, a request with that context is:
+// for what stands below a Transport, such as a base that is traced. It is 0
+// outside of an attempt, and where neither retries nor hooks make the layer
+// count. With retry layers in one another the innermost one answers.
+func AttemptNumber(ctx context.Context) int {
+	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
+		return f.number
+	}
+	return 0
 }
 
 func (f *flight) getConn(string) { f.asked.Store(true) }

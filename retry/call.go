@@ -72,7 +72,7 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 			ctx = l
 		}
 		if trace {
-			f = &flight{}
+			f = &flight{number: n}
 			ctx = f.watch(ctx, t.asked, known)
 			c.flight = f
 		}
