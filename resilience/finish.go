@@ -69,7 +69,7 @@ func (c *call) fail(err error) (*http.Response, error) {
 // health window counts rejections by model. Nobody else pays for it.
 func (c *call) nameModel() {
 	req := c.orig
-	if c.wire.Model != "" || req.GetBody == nil || c.redirect || c.t.onCall == nil && c.t.metrics == nil {
+	if c.wire.Model != "" || req.GetBody == nil || c.redirect || c.t.onCall == nil && c.t.metrics == nil && c.t.log.l == nil {
 		return
 	}
 	if err := c.inspectCopy(req); err != nil {
