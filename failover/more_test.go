@@ -179,15 +179,15 @@ func TestMetrics(t *testing.T) {
 	})
 	require.Error(t, err)
 	assert.Equal(t, map[string]int64{
-		"surefoot.failover.attempts outcome=skipped,surefoot.provider.name=open":         20,
-		"surefoot.failover.attempts outcome=rejected,surefoot.provider.name=bare":        20,
-		"surefoot.failover.attempts outcome=transport_error,surefoot.provider.name=down": 20,
-		"surefoot.failover.attempts outcome=error,surefoot.provider.name=bad":            21,
-		"surefoot.failover.attempts outcome=success,surefoot.provider.name=good":         21,
-		"surefoot.failover.attempts outcome=error,surefoot.provider.name=sdk":            1,
-		"surefoot.failover.calls outcome=backup":                                         20,
-		"surefoot.failover.calls outcome=first":                                          1,
-		"surefoot.failover.calls outcome=failed":                                         2,
+		"surefoot.failover.attempts surefoot.failover.outcome=skipped,surefoot.provider.name=open":         20,
+		"surefoot.failover.attempts surefoot.failover.outcome=rejected,surefoot.provider.name=bare":        20,
+		"surefoot.failover.attempts surefoot.failover.outcome=transport_error,surefoot.provider.name=down": 20,
+		"surefoot.failover.attempts surefoot.failover.outcome=error,surefoot.provider.name=bad":            21,
+		"surefoot.failover.attempts surefoot.failover.outcome=success,surefoot.provider.name=good":         21,
+		"surefoot.failover.attempts surefoot.failover.outcome=error,surefoot.provider.name=sdk":            1,
+		"surefoot.failover.calls surefoot.failover.outcome=backup":                                         20,
+		"surefoot.failover.calls surefoot.failover.outcome=first":                                          1,
+		"surefoot.failover.calls surefoot.failover.outcome=failed":                                         2,
 	}, m.sums)
 }
 

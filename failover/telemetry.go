@@ -23,12 +23,15 @@ type telemetry struct {
 // targetTelemetry holds a target's labels, made once.
 type targetTelemetry map[string]metric.MeasurementOption
 
-// Values of the attribute outcome of surefoot.failover.attempts.
+// outcomeKey is the attribute that says how it went.
+const outcomeKey = "surefoot.failover.outcome"
+
+// Values of outcomeKey in surefoot.failover.attempts.
 var attemptOutcomes = []string{
 	"success", "error", "skipped", "rejected", ReasonTransportError, ReasonTimeout, ReasonCanceled,
 }
 
-// Values of the attribute outcome of surefoot.failover.calls.
+// Values of outcomeKey in surefoot.failover.calls.
 const (
 	callFirst  = iota // the first target answered well
 	callBackup        // another one did
@@ -53,7 +56,7 @@ func newTelemetry(p Policy) (*telemetry, error) {
 		return nil, err
 	}
 	for i, word := range [...]string{"first", "backup", "failed"} {
-		t.outcomes[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", word)))
+		t.outcomes[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(outcomeKey, word)))
 	}
 	return t, nil
 }
@@ -66,7 +69,7 @@ func (t *telemetry) target(in *Target) targetTelemetry {
 	labels := make(targetTelemetry, len(attemptOutcomes))
 	for _, o := range attemptOutcomes {
 		labels[o] = metric.WithAttributeSet(attribute.NewSet(
-			attribute.String("surefoot.provider.name", in.Provider), attribute.String("outcome", o)))
+			attribute.String("surefoot.provider.name", in.Provider), attribute.String(outcomeKey, o)))
 	}
 	return labels
 }
