@@ -20,7 +20,8 @@ import (
 // are timers, so that it works in a testing/synctest bubble. It is safe for
 // concurrent use.
 //
-// There are no connections: none is counted, [Step.ResetOnReuse] ends like a
+// Requests are recorded as they are given: net/http's own headers (User-Agent,
+// Accept-Encoding) are not there. There are no connections: none is counted, [Step.ResetOnReuse] ends like a
 // good answer, gzip is never undone, and [Raw] answers when its function
 // returns. The hooks of httptrace are called: GetConn, GotConn, WroteHeaders,
 // WroteRequest, GotFirstResponseByte.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -307,4 +308,35 @@ func TestRaw(t *testing.T) {
 		assert.Empty(t, g.body)
 		assert.Zero(t, r.up.InFlight())
 	})
+}
+
+func TestLifeIsSafeForConcurrentUse(t *testing.T) {
+	up := start(t)
+	client := up.Client()
+	defer client.CloseIdleConnections()
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			switch i % 5 {
+			case 0:
+				up.Stop()
+			case 1:
+				_ = up.Start() // the port may be taken by then
+			case 2:
+				up.CloseIdle()
+				_ = up.Requests()
+			case 3:
+				up.Default(ut.OK("a"), ut.Silence())
+				if i > 15 {
+					up.Close()
+				}
+			default:
+				resp, err := client.Post(up.URL+chatPath, "application/json", strings.NewReader(ask("m", true)))
+				if err == nil {
+					_ = resp.Body.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

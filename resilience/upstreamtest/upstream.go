@@ -234,7 +234,7 @@ func (u *Upstream) Close() {
 		return
 	}
 	// First the connections, so that no handler can end its answer properly.
-	// srv.Close also ends a Stop that waits for idle connections.
+	// cancel also ends a Stop that waits for idle connections.
 	_ = u.srv.Close() // closes what it can
 	u.cancel()
 	u.life.Lock() // a Start that was under way has begun to serve, and ends
