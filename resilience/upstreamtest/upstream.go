@@ -153,7 +153,7 @@ func (u *Upstream) Start() error {
 }
 
 // CloseIdle closes the connections that no request is using (FIN), those whose
-// answer has just been sent included.
+// answer has just been sent included. One that no request has used yet stays.
 func (u *Upstream) CloseIdle() { u.drop(hangUp, false) }
 
 // ResetIdle resets them (RST).
