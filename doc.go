@@ -70,19 +70,51 @@
 //
 // # Metrics
 //
-// With a MeterProvider, and by the OpenTelemetry GenAI conventions where they
-// have a name:
+// With a MeterProvider in resilience.Builder and failover.Policy, and by the
+// OpenTelemetry GenAI conventions where they have a name:
 //
-//	gen_ai.client.operation.duration             histogram, s   operation, provider, model, stream, error.type
-//	gen_ai.client.operation.time_to_first_chunk  histogram, s   operation, provider, model, stream
-//	surefoot.circuit_breaker.state               gauge          0 closed, 1 half-open, 2 open; the worst of a provider's
-//	surefoot.client.empty_responses              {response}     model, error.type: no_choices, no_usage, no_output
-//	surefoot.client.retries                      {retry}        model
-//	surefoot.client.rejections                   {call}         model, error.type: circuit_open, circuit_capacity
-//	surefoot.client.incomplete_streams           {stream}       model, error.type: the reason
-//	surefoot.failover.attempts                   {attempt}      target's provider, outcome
-//	surefoot.failover.calls                      {call}         outcome
+//	gen_ai.client.operation.duration             histogram  s           a call, its retries and its body included
+//	gen_ai.client.operation.time_to_first_chunk  histogram  s           a call's start to its stream's first data event
+//	surefoot.circuit_breaker.state               gauge                  0 closed, 1 half-open, 2 open; the worst of a provider's
+//	surefoot.client.empty_responses              counter    {response}  successful answers with nothing in them
+//	surefoot.client.retries                      counter    {retry}     attempts after a call's first
+//	surefoot.client.rejections                   counter    {call}      calls that a breaker did not let through
+//	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
+//	surefoot.failover.attempts                   counter    {attempt}   targets that were tried or passed over
+//	surefoot.failover.calls                      counter    {call}      calls through chains, by who answered
 //
-// Every one has surefoot.provider.name. A stack names at most 100 models;
-// the rest are _OTHER.
+// One record a call, never one an attempt; the histograms leave out calls of
+// an unknown format. All but surefoot.failover.calls have
+// surefoot.provider.name, the configured name, and those of a stack
+// gen_ai.request.model where the request names one. The histograms have
+// gen_ai.operation.name (by the format), gen_ai.provider.name (by
+// resilience.Builder.ProviderType, else by the format) and
+// gen_ai.request.stream. A disabled breaker has no state, and a stack that was
+// dropped has none once it is collected: a MeterProvider does not keep it.
+//
+// error.type is absent on success. It is a status in use, such as 503, that
+// the caller saw, or a word, else _OTHER:
+//
+//	duration            transport_error timeout canceled closed (by the caller, early),
+//	                    circuit_open circuit_capacity, and those of incomplete_streams
+//	empty_responses     no_choices no_usage no_output
+//	rejections          circuit_open circuit_capacity
+//	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
+//	                    idle_timeout event_timeout malformed in_band_error stream_error
+//
+// surefoot.failover.outcome of failover.attempts is success, error (a status),
+// transport_error, timeout, canceled, skipped or rejected (by an open
+// breaker); of failover.calls first, backup, failed or canceled.
+//
+// A stack names at most 100 models, the first that it meets; the rest are
+// _OTHER, as are names of more than 128 bytes. No attribute holds a prompt, an
+// answer, a credential or an upstream's text. Two stacks of one provider's
+// name under one MeterProvider share their series.
+//
+// # Tracing
+//
+// A traced base (otelhttp) makes a span an attempt, with retry.AttemptNumber
+// for http.request.resend_count; a wrapper around a stack or chain makes a
+// span a call, which ends with the answer's body. See examples/telemetry, also
+// for a Grafana dashboard and alert rules.
 package surefoot
