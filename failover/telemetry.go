@@ -17,7 +17,7 @@ type telemetry struct {
 	log      *slog.Logger        // nil: silent
 	attempts metric.Int64Counter // nil: no metrics
 	calls    metric.Int64Counter // nil: no metrics
-	outcomes [3]metric.MeasurementOption
+	outcomes [4]metric.MeasurementOption
 }
 
 // targetTelemetry holds a target's labels, made once.
@@ -36,6 +36,7 @@ const (
 	callFirst  = iota // the first target answered well
 	callBackup        // another one did
 	callFailed        // none did
+	callCanceled      // the caller left before one did
 )
 
 func newTelemetry(p Policy) (*telemetry, error) {
@@ -55,7 +56,7 @@ func newTelemetry(p Policy) (*telemetry, error) {
 		metric.WithDescription("Calls through failover chains by who answered.")); err != nil {
 		return nil, err
 	}
-	for i, word := range [...]string{"first", "backup", "failed"} {
+	for i, word := range [...]string{"first", "backup", "failed", "canceled"} {
 		t.outcomes[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(outcomeKey, word)))
 	}
 	return t, nil
@@ -118,12 +119,14 @@ func (t *telemetry) moved(ctx context.Context, last *result, to *target) {
 // ended counts a call by who answered.
 func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	outcome := callFailed
-	if r.ok {
+	switch {
+	case r.ok && r.backup:
+		outcome = callBackup
+	case r.ok:
 		outcome = callFirst
-		if r.backup {
-			outcome = callBackup
-		}
-	} else if t.log != nil && !r.canceled && c.sweeping() {
+	case r.canceled:
+		outcome = callCanceled
+	case t.log != nil && c.sweeping():
 		t.log.LogAttrs(ctx, slog.LevelWarn, "failover: no target answered well", slog.String("reason", r.reason))
 	}
 	if t.calls != nil {
