@@ -239,4 +239,3 @@ func chains(t *testing.T, mp metric.MeterProvider, b resilience.Builder) any {
 	}
 	return alive
 }
-
