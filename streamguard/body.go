@@ -63,9 +63,9 @@ func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Form
 }
 
 // load starts the stream with what was read of it.
-func (b *guardBody) load(o opening, contentType string) {
+func (b *guardBody) load(o opening) {
 	lenient := b.g.Lenient != nil && b.g.Lenient(b.req)
-	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient, ContentType: contentType})
+	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient})
 	b.endless = b.st.Complete()
 	b.chunk().b = o.head
 	b.srcErr = o.err

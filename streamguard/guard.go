@@ -33,6 +33,9 @@ type Guard struct {
 	// Lenient tells whether a clean end after content ends a stream, for
 	// targets that send no end mark. nil is never.
 	Lenient func(*http.Request) bool
+	// OnStream is called for each answer that is a stream, asked for or not,
+	// before it is held back. nil is none.
+	OnStream func(*http.Request)
 	// OnFirst is called once a stream, at its first data event that is no
 	// failure, when it is judged: usually before RoundTrip returns. nil is none.
 	OnFirst func(*http.Request)
@@ -95,11 +98,14 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	b.first = first
 	first.watch(&b.src)
 	resp.Body = b.src.body
-	o := readOpening(resp, b.chunk().b)
+	o := readOpening(w, resp, b.chunk().b)
 	j := &judge{provider: g.Provider, format: w.Format, onVerdict: g.OnVerdict, logger: g.Logger}
 	switch {
 	case isStream(w, resp, o):
-		b.load(o, contentType(resp))
+		if g.OnStream != nil {
+			guardHook(g.Logger, "OnStream", func() { g.OnStream(req) })
+		}
+		b.load(o)
 		return b.open(resp, j)
 	case w.Stream:
 		resp, err := j.whole(req, resp, o)

@@ -1,6 +1,7 @@
 package streamguard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -182,7 +183,7 @@ func (b *guardBody) conclude(err error) {
 func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	if b.large {
 		closing = b.st.CloseLarge()
-		if b.afterCR && closing[0] == '\n' {
+		if b.afterCR && len(closing) > 0 && closing[0] == '\n' {
 			closing = append(closing, '\n') // the first LF would be the CR's
 		}
 	}
@@ -200,7 +201,7 @@ func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 		closing = b.st.CloseLarge()
 		// One line end is enough if the line has ended, but for an LF behind a
 		// CR, which would still be the line's.
-		if last := b.c.b[len(b.c.b)-1]; last == '\n' || last == '\r' && closing[0] != '\n' {
+		if last := b.c.b[len(b.c.b)-1]; last == '\n' || last == '\r' && !bytes.HasPrefix(closing, []byte("\n")) {
 			closing = closing[len(closing)/2:]
 		}
 	}

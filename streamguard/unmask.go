@@ -52,7 +52,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if n := resp.ContentLength; n >= 0 {
 		size = min(n, trustedLength) + 1 // room for the Read that sees the end
 	}
-	o := readOpening(resp, make([]byte, 0, size))
+	o := readOpening(w, resp, make([]byte, 0, size))
 	if !isStream(w, resp, o) {
 		return j.whole(req, resp, o)
 	}
@@ -66,7 +66,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 // start judges a stream by its first data event and then lets go of it.
 func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request, j *judge, o opening) (*http.Response, error) {
 	b := newGuardBody(&Guard{Provider: t.Provider}, req, resp, w.Format)
-	b.load(o, contentType(resp))
+	b.load(o)
 	f, err := b.hold()
 	if err != nil {
 		_ = b.src.close()
@@ -94,13 +94,13 @@ func ownRequest(resp *http.Response, sent, req *http.Request) {
 // isStream reports whether an answer is an event stream: by what its first
 // bytes are, and by label or call where these do not show it.
 func isStream(w wire.Request, resp *http.Response, o opening) bool {
-	switch wire.Sniff(o.head) {
+	switch w.Format.Shape(o.head, contentType(resp), w.Stream) {
 	case wire.ShapeEvents:
 		return true
 	case wire.ShapeJSON, wire.ShapeHTML:
 		return false
 	case wire.ShapeUnknown:
-		// Nothing but white space: an empty stream if one was due.
+		// Nothing but white space, or the start of a line: a stream if one was due.
 		return w.Stream || mediaType(contentType(resp)) == "text/event-stream"
 	default:
 		return mediaType(contentType(resp)) == "text/event-stream"

@@ -67,7 +67,7 @@ type opening struct {
 
 // readOpening reads resp's body until its shape shows, 64 KiB at most. It uses
 // buf, which is empty, as far as that has room.
-func readOpening(resp *http.Response, buf []byte) opening {
+func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 	o := opening{head: buf}
 	for empty := 0; o.err == nil && len(o.head) <= originalLimit; {
 		if len(o.head) == cap(o.head) {
@@ -76,7 +76,7 @@ func readOpening(resp *http.Response, buf []byte) opening {
 		var n int
 		n, o.err = resp.Body.Read(o.head[len(o.head):cap(o.head)])
 		o.head = o.head[:len(o.head)+n]
-		if n > 0 && wire.Sniff(o.head) != wire.ShapeUnknown {
+		if n > 0 && w.Format.Shape(o.head, contentType(resp), w.Stream) != wire.ShapeUnknown {
 			break
 		}
 		if empty++; n > 0 {

@@ -39,6 +39,9 @@ func (c *choiceStates) saw(index int, finish []byte) bool {
 	return failedFinish(finish)
 }
 
+// resume takes back that a choice has finished.
+func (c *choiceStates) resume(index int) { c.finished[index>>6] &^= 1 << (index & 63) }
+
 func (c *choiceStates) done() bool {
 	return c.seen == c.finished && c.seen != [4]uint64{}
 }

@@ -16,7 +16,11 @@ func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
 		p.skip()
 	} else {
 		for ok := p.object(); ok && p.member(); {
-			content := string(p.name) == "data"
+			content := false
+			switch string(p.name) {
+			case "data", "embedding", "embeddings": // OpenAI's, Google's and Ollama's
+				content = true
+			}
 			usable = p.filled() && content || usable
 		}
 	}

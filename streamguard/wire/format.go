@@ -22,19 +22,31 @@ type Format struct {
 	// match tells whether a request is of this format; endpoint is the suffix
 	// of its path that stays when the base URL changes.
 	match func(method string, u *url.URL) (endpoint string, ok bool)
-	// framing returns how a stream's events are told apart; nil is SSE.
-	framing func(contentType string) framing
+	// framing returns how a stream's events are told apart by its first byte
+	// that is no white space, 0 if there is none; nil is SSE.
+	framing func(first byte) framing
+	// shape tells what an answer is by its first bytes where Sniff does not
+	// know; nil is Sniff.
+	shape func(head []byte, contentType string, stream bool) Shape
 	// event judges the data of one event, which begins as JSON does; name is
 	// the event field of SSE. nil takes anything that parses for data.
 	event func(s *Stream, name, data []byte) Mark
 	// done judges the sentinel [DONE]; nil ends the stream if there was data.
 	done func(s *Stream) Mark
+	// torn reports whether an event that the end of the body cut off proves
+	// that the answer went on, though it had seemed to be over; nil is no.
+	torn func(data []byte) bool
 	// large judges an event that was too large to hold, from what was found in
 	// it; nil takes it for data.
 	large func(s *Stream, name []byte, p *problem) Mark
 	// judge looks at a whole body that begins as JSON does; every format but
 	// Unknown has one.
 	judge func(f *Format, provider string, body []byte) Verdict
+	// anyBody marks formats whose whole answers may be no JSON.
+	anyBody bool
+	// pathStream marks formats where the path alone asks for a stream, and
+	// defaultStream those whose streams are on unless the body says no.
+	pathStream, defaultStream bool
 	// errorBody renders an error for a caller; nil is the chat shape.
 	errorBody func(status int, typ, code, message string) []byte
 	// abort renders the event that tells of a broken stream, without framing
@@ -53,11 +65,16 @@ var (
 	Responses   = newResponses()
 	Messages    = newMessages()
 	Embeddings  = newEmbeddings()
+	Gemini      = newGemini()
+	Ollama      = newOllama()
 )
 
 // formats is the list that FormatOf goes through, in order: the more specific
 // suffix comes first.
-var formats = []*Format{Chat, Completions, Responses, Messages, Embeddings}
+var formats = []*Format{
+	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama,
+	geminiEmbeddings, ollamaEmbeddings,
+}
 
 // String returns the name of the format in the contract's words, "unknown" for
 // [Unknown].

@@ -177,6 +177,9 @@ func (s *Stream) endLarge() Mark {
 	s.big = nil
 	s.template.forget()
 	if l.firstN == 0 {
+		if s.list.place == behindArray {
+			return s.closeArray()
+		}
 		return MarkComment
 	}
 	if s.final {

@@ -53,6 +53,15 @@ const (
 	nChoiceError
 	nDelta
 	nStopReason
+	nCandidates
+	nCandidate
+	nCandidateIndex
+	nCandidateFinish
+	nFeedback
+	nBlockReason
+	nDone
+	nDoneReason
+	nEvalCount
 )
 
 // problemEdges lead to every place; see wire formats' error bodies: OpenAI,
@@ -90,4 +99,10 @@ var problemEdges = []edge{
 	{nChoiceError, "code", nErrorCode}, {nChoiceError, "type", nErrorType}, {nChoiceError, "message", nErrorMessage},
 	{nChoiceError, "status", nErrorStatus}, {nChoiceError, "error_type", nErrorKind},
 	{root, "delta", nDelta}, {nDelta, "stop_reason", nStopReason},
+	// Gemini.
+	{root, "candidates", nCandidates}, {nCandidates, elements, nCandidate},
+	{nCandidate, "index", nCandidateIndex}, {nCandidate, "finishReason", nCandidateFinish},
+	{root, "promptFeedback", nFeedback}, {nFeedback, "blockReason", nBlockReason},
+	// Ollama; its response is text, its message an object.
+	{root, "done", nDone}, {root, "done_reason", nDoneReason}, {root, "eval_count", nEvalCount},
 }

@@ -44,6 +44,14 @@ type problem struct {
 	choice        struct{ index, finish string }
 	failedFinish  string
 	states        *choiceStates
+
+	candidates       int // Gemini's
+	candidate        struct{ index, finish string }
+	candidateStates  choiceStates
+	blocked          bool // promptFeedback.blockReason
+	answer           bool // Ollama's members of an answer
+	done, doneReason bool
+	counted          bool // eval_count
 }
 
 // inspect gathers what b says; it may be cut off.
@@ -105,14 +113,27 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			p.sequence = i
 		}
-	case nChoiceIndex:
-		if !text {
-			p.choice.index = string(v)
-		}
+	case nChoiceIndex, nCandidateIndex, nDone, nEvalCount:
+		p.scalar(n, v, text)
 	default:
 		if text {
 			p.textField(n, v)
 		}
+	}
+}
+
+// scalar takes the fields of a large event that are no text.
+func (p *problem) scalar(n node, v []byte, text bool) {
+	switch {
+	case n == nDone:
+		p.answer, p.done = true, !text && string(v) == "true"
+	case text:
+	case n == nChoiceIndex:
+		p.choice.index = string(v)
+	case n == nCandidateIndex:
+		p.candidate.index = string(v)
+	case n == nEvalCount:
+		p.counted = nonZero(v)
 	}
 }
 
@@ -150,6 +171,14 @@ func (p *problem) textField(n node, v []byte) {
 		p.choice.finish = string(v)
 	case nStopReason:
 		p.stopReason = len(v) > 0
+	case nCandidateFinish:
+		p.candidate.finish = string(googleReason(v))
+	case nBlockReason:
+		p.blocked = len(googleReason(v)) > 0
+	case nResponse:
+		p.answer = true
+	case nDoneReason:
+		p.doneReason = len(v) > 0
 	}
 }
 
@@ -178,6 +207,12 @@ func (p *problem) composite(n node, filled bool) {
 			}
 		}
 		p.choice.index, p.choice.finish = "", ""
+	case nCandidate:
+		p.candidates++
+		p.candidateStates.saw(choiceIndex([]byte(p.candidate.index)), []byte(p.candidate.finish))
+		p.candidate.index, p.candidate.finish = "", ""
+	case nMessage:
+		p.answer = true
 	}
 }
 

@@ -33,7 +33,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 		return r
 	}
 	r.Model = pathModel(u.Path)
-	r.Stream = r.Stream || streamPath(u.Path)
+	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path)
 	if u.RawQuery != "" && !r.Stream {
 		q := u.Query()
 		r.Stream = q.Get("alt") == "sse" || method == http.MethodGet && f == Responses && q.Get("stream") == "true"
@@ -61,9 +61,11 @@ func pathModel(path string) string {
 			return name
 		}
 	}
-	if i := strings.LastIndex(path, "/models/"); i >= 0 {
-		if name, _, ok := strings.Cut(path[i+len("/models/"):], ":"); ok {
-			return name
+	for _, list := range [...]string{"/models/", "/tunedModels/"} {
+		if i := strings.LastIndex(path, list); i >= 0 {
+			if name, _, ok := strings.Cut(path[i+len(list):], ":"); ok {
+				return name
+			}
 		}
 	}
 	if _, rest, ok := strings.Cut(path, "/model/"); ok {
@@ -103,6 +105,9 @@ func (r *Request) ReadBody(contentType string, body io.Reader) error {
 	return err
 }
 
+// bodyDecides reports whether a body of the format can ask for a stream.
+func (r *Request) bodyDecides() bool { return r.Format == nil || !r.Format.pathStream }
+
 type requestSink struct {
 	r      *Request
 	fields fields
@@ -133,7 +138,7 @@ func (s *requestSink) field(n node, kind byte, v []byte) {
 		if len(v) > 0 && len(v) <= maxModel {
 			s.r.Model = string(v)
 		}
-	case n == nRequestStream && kind == kindScalar:
+	case n == nRequestStream && kind == kindScalar && s.r.bodyDecides() && string(v) != "null":
 		s.r.Stream = string(v) == "true"
 	}
 }

@@ -68,6 +68,24 @@ func Sniff(b []byte) Shape {
 	return ShapeOther
 }
 
+// Shape tells what the body of an answer to a call of this format is, by its
+// first bytes and, where these do not show it, by the answer's Content-Type;
+// stream says that the call asked for a stream. ShapeEvents is a stream in any
+// framing that the format has.
+func (f *Format) Shape(head []byte, contentType string, stream bool) Shape {
+	if f.shape == nil {
+		return Sniff(head)
+	}
+	return f.shape(head, contentType, stream)
+}
+
+// mediaType returns the media type of a Content-Type, in lower case, without
+// its parameters.
+func mediaType(contentType string) string {
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
 func isJSONType(contentType string) bool {
 	t, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))

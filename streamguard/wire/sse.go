@@ -183,6 +183,12 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 	if s.split.tail && string(ev) == "\n" {
 		return 0
 	}
+	if isBare(ev) && !s.f.endless {
+		if m, ok := s.bare(ev); ok {
+			return m
+		}
+		return MarkComment
+	}
 	e := f.split(s, ev)
 	switch {
 	case len(e.failure) > 0 && !s.f.endless:
@@ -191,6 +197,32 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 		return s.judge(e.name, e.data, ev, e.at)
 	}
 	return MarkComment
+}
+
+// isBare reports whether an event begins as JSON where a field is due.
+func isBare(ev []byte) bool {
+	b := trimStart(ev)
+	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
+}
+
+// bare judges JSON without a field, in a line or as the whole event, which is
+// how gateways and Google tell of an error in the middle of a stream
+// (googleapis/js-genai#1973); ok is false if it is no error.
+func (s *Stream) bare(ev []byte) (m Mark, ok bool) {
+	b := trim(trimStart(ev))
+	if i := lineEnd(b, 0); i >= 0 && valid(b[:i]) {
+		b = b[:i]
+	}
+	if s.final || b[0] == '[' && !oneObject(b) || !valid(b) {
+		return 0, false
+	}
+	p := inspect(b)
+	if !p.plainError() {
+		return 0, false
+	}
+	m = s.fail(p)
+	s.count(m)
+	return m, true
 }
 
 // failureField judges llama.cpp's error field, whose value is the error object
@@ -207,6 +239,9 @@ func (s *Stream) failureField(b []byte) Mark {
 }
 
 func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
+	if isBare(b) && !s.f.endless {
+		return s.bare(b)
+	}
 	e := f.split(s, b)
 	if len(e.failure) > 0 && !s.f.endless && valid(e.failure) {
 		return s.failureField(e.failure), true

@@ -34,8 +34,6 @@ type StreamOptions struct {
 	// Lenient lets [Stream.CompleteAtEOF] take a clean end after content for
 	// an end.
 	Lenient bool
-	// ContentType is the answer's; formats with several framings choose by it.
-	ContentType string
 }
 
 // A Stream follows one event stream: it splits it into events and keeps the
@@ -43,10 +41,11 @@ type StreamOptions struct {
 // concurrent use.
 type Stream struct {
 	f       *Format
-	framing framing
+	framing framing // nil until the first byte shows it
 	lenient bool
 
 	split    splitter
+	list     listSplitter // of a JSON array
 	template template
 	join     []byte // data of several lines
 	big      *largeEvent
@@ -55,11 +54,14 @@ type Stream struct {
 	content bool
 	data    bool // a data event was seen
 	ended   bool // a terminal mark other than a finish was seen
+	torn    bool // see Format.torn
+	open    bool // a bracket that the stream has to close
 	final   bool
 	failure *Failure
 	choices choiceStates
-	seq     int64 // last sequence_number, -1 before the first
-	status  int   // told by a comment, see sseFraming
+	once    [4]uint64 // the choices that had finished before they went on
+	seq     int64     // last sequence_number, -1 before the first
+	status  int       // told by a comment, see sseFraming
 }
 
 // A framing tells how the events of a stream are told apart.
@@ -80,11 +82,35 @@ type framing interface {
 
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
-	s := &Stream{f: f, lenient: o.Lenient, seq: -1, framing: sseFraming{}}
-	if f.framing != nil {
-		s.framing = f.framing(o.ContentType)
+	s := &Stream{f: f, lenient: o.Lenient, seq: -1}
+	if f.framing == nil {
+		s.framing = sseFraming{}
 	}
 	return s
+}
+
+// choose sets the framing by the first byte of the stream, if it is there.
+func (s *Stream) choose(buf []byte) bool {
+	if s.framing != nil {
+		return true
+	}
+	if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
+		return false
+	}
+	b := trimStart(buf)
+	if len(b) == 0 {
+		return false
+	}
+	s.framing = s.f.framing(b[0])
+	return true
+}
+
+// form returns the stream's framing, the format's usual one before it shows.
+func (s *Stream) form() framing {
+	if s.framing == nil {
+		return s.f.framing(0)
+	}
+	return s.framing
 }
 
 // Next returns the length of the first whole event in buf, its blank line
@@ -94,7 +120,7 @@ func (f *Format) NewStream(o StreamOptions) *Stream {
 // line's CR LF that is split between two reads the LF is an event of its own,
 // without marks.
 func (s *Stream) Next(buf []byte) int {
-	if len(buf) == 0 {
+	if len(buf) == 0 || !s.choose(buf) {
 		return 0
 	}
 	return s.framing.next(s, buf)
@@ -107,7 +133,7 @@ func (s *Stream) Event(ev []byte) Mark {
 		s.events++
 		return MarkData | MarkContent
 	}
-	return s.framing.event(s, ev)
+	return s.form().event(s, ev)
 }
 
 // Large goes on with an event that Next has not found the end of and that is
@@ -116,6 +142,9 @@ func (s *Stream) Event(ev []byte) Mark {
 // What is between its marks is not validated. After that Next goes on behind
 // it.
 func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
+	if !s.choose(part) {
+		s.framing = s.form()
+	}
 	if s.big == nil {
 		s.big = newLargeEvent()
 	}
@@ -131,7 +160,13 @@ func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
 // is under way ends here; b is what Large has not been given.
 func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 	if s.big == nil {
-		return s.framing.rest(s, b)
+		if !s.choose(b) {
+			return 0, false
+		}
+		if m, whole = s.framing.rest(s, b); !whole && s.f.torn != nil {
+			s.torn = s.f.torn(b)
+		}
+		return m, whole
 	}
 	s.framing.large(s, b)
 	if !s.big.whole() {
@@ -144,13 +179,14 @@ func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 // Complete reports whether the stream has come to its logical end, a failed
 // one included. A format without a known end is always complete.
 func (s *Stream) Complete() bool {
-	return s.f.endless || s.ended || s.failure != nil || s.choices.done()
+	return s.f.endless || s.ended || s.failure != nil || s.choices.done() && !s.torn && !s.open
 }
 
-// CompleteAtEOF is Complete for a body that ended cleanly: with
-// [StreamOptions.Lenient] content is enough.
+// CompleteAtEOF is Complete for a body that ended cleanly. A format in which an
+// answer can go on after its finish, such as Gemini's, ends with the body if it
+// had finished before. With [StreamOptions.Lenient] content is enough.
 func (s *Stream) CompleteAtEOF() bool {
-	return s.Complete() || s.lenient && s.content
+	return s.Complete() || s.once == s.choices.seen && s.once != [4]uint64{} && !s.torn && !s.open || s.lenient && s.content
 }
 
 // Failure returns what the stream's error event told, nil without one. Its
@@ -172,14 +208,14 @@ func (s *Stream) Abort(status int, code, message string) []byte {
 	}
 	if s.f.abort != nil {
 		name, data := s.f.abort(s, status, code, message)
-		return s.framing.frame(s, name, data)
+		return s.form().frame(s, name, data)
 	}
-	return s.framing.frame(s, "", append(append([]byte(`{"error":`), chatError("server_error", code, message)...), '}'))
+	return s.form().frame(s, "", append(append([]byte(`{"error":`), chatError("server_error", code, message)...), '}'))
 }
 
 // CloseLarge returns what ends an event of which a part was sent, so that
-// another can follow.
-func (s *Stream) CloseLarge() []byte { return s.framing.closeLarge(s) }
+// another can follow. It may be empty.
+func (s *Stream) CloseLarge() []byte { return s.form().closeLarge(s) }
 
 // judge is called by a framing with the data of one event, which is not empty.
 // at is where data begins in ev, -1 if it is no part of it.
@@ -196,7 +232,7 @@ func (s *Stream) judge(name, data, ev []byte, at int) Mark {
 	case b[0] != '{' && b[0] != '[':
 		m = s.plain(name, b)
 	case b[0] == '[':
-		m = s.list(b)
+		m = s.array(b)
 	case s.f.event == nil:
 		m = MarkData
 	default:
@@ -246,8 +282,8 @@ func (s *Stream) plain(name, b []byte) Mark {
 	return MarkData
 }
 
-// list judges an array: Google's way to wrap an error, or data.
-func (s *Stream) list(b []byte) Mark {
+// array judges an array: Google's way to wrap an error, or data.
+func (s *Stream) array(b []byte) Mark {
 	if s.f.endless {
 		return MarkData
 	}

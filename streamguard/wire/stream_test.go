@@ -34,7 +34,7 @@ const (
 // play feeds body to a new stream and returns each event's marks.
 func play(t testing.TB, f *wire.Format, body string) (*wire.Stream, []wire.Mark) {
 	t.Helper()
-	s := f.NewStream(wire.StreamOptions{ContentType: "text/event-stream"})
+	s := f.NewStream(wire.StreamOptions{})
 	var ms []wire.Mark
 	b := []byte(body)
 	for {

@@ -1,0 +1,351 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+func newGemini() *Format {
+	return &Format{
+		name: "gemini", operation: "generate_content", generative: true, pathStream: true,
+		match: googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
+		event: geminiEvent, large: geminiLarge, torn: geminiTorn,
+		judge: geminiJudge, errorBody: geminiError, abort: geminiAbort,
+	}
+}
+
+// geminiEmbeddings is the embeddings of Google's own API, whose clients read
+// errors in Google's shape only.
+var geminiEmbeddings = &Format{
+	name: "embeddings", operation: "embeddings", endless: true, pathStream: true,
+	match: googleMethod("embedContent", "batchEmbedContents"),
+	judge: embeddingsJudge, errorBody: geminiError,
+}
+
+// googleMethod matches …/{collection}/{model}:verb of the Gemini API
+// (models, tunedModels) and of Vertex AI (publishers/google/models, endpoints).
+// What the endpoint keeps of the path is what no base URL has: the API's
+// version, or the publisher.
+func googleMethod(verbs ...string) func(string, *url.URL) (string, bool) {
+	return func(method string, u *url.URL) (string, bool) {
+		if method != http.MethodPost {
+			return "", false
+		}
+		i := strings.LastIndexByte(u.Path, '/')
+		colon := strings.LastIndexByte(u.Path, ':')
+		if i <= 0 || colon < i {
+			return "", false
+		}
+		known := false
+		for _, v := range verbs {
+			known = known || u.Path[colon+1:] == v
+		}
+		if !known {
+			return "", false
+		}
+		j := strings.LastIndexByte(u.Path[:i], '/')
+		switch u.Path[j+1 : i] {
+		case "models":
+			if p, ok := strings.CutSuffix(u.Path[:max(j, 0)], "/publishers/google"); ok {
+				return u.Path[len(p):], true
+			}
+		case "tunedModels", "endpoints":
+		default:
+			return "", false
+		}
+		return u.Path[versionStart(u.Path, max(j, 0)):], true
+	}
+}
+
+// versionStart returns where the path segment before path[i] begins if it is an
+// API's version, else i.
+func versionStart(path string, i int) int {
+	j := strings.LastIndexByte(path[:i], '/')
+	if j < 0 || i-j < 3 || path[j+1] != 'v' || path[j+2]-'0' > 9 {
+		return i
+	}
+	return j
+}
+
+func geminiFraming(first byte) framing {
+	if first == '[' {
+		return arrayFraming{}
+	}
+	return sseFraming{}
+}
+
+func geminiShape(head []byte, _ string, stream bool) Shape {
+	shape := Sniff(head)
+	if shape == ShapeJSON && stream && trimStart(head)[0] == '[' {
+		return ShapeEvents
+	}
+	return shape
+}
+
+// A geminiChunk is what one response object says.
+type geminiChunk struct {
+	states     choiceStates
+	candidates int
+	blocked    bool // the prompt, so that there are no candidates
+	err        bool
+	content    bool
+	from, to   int // a content string in the data
+
+	usable, usage bool // of a whole body
+}
+
+func (c *geminiChunk) read(p *parser) {
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "candidates":
+			c.list(p)
+		case "promptFeedback":
+			c.feedback(p)
+		case "error":
+			c.err = p.filled() || c.err
+		case "usageMetadata":
+			c.usage = nonZero(p.raw())
+		default:
+			p.skip()
+		}
+	}
+}
+
+func (c *geminiChunk) list(p *parser) {
+	if p.kind() != '[' {
+		p.skip()
+		return
+	}
+	for ok := p.array(); ok && p.element(); {
+		if p.kind() != '{' {
+			p.skip()
+			continue
+		}
+		c.candidates++
+		c.candidate(p)
+	}
+}
+
+func (c *geminiChunk) candidate(p *parser) {
+	index, content := 0, false
+	var finish []byte
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "index":
+			index = smallIndex(p.raw())
+		case "finishReason":
+			finish = googleReason(text(p.raw()))
+		case "content":
+			content = c.parts(p)
+		default:
+			p.skip()
+		}
+	}
+	c.content = c.content || content
+	c.usable = c.usable || content || len(finish) > 0
+	if content && len(finish) == 0 {
+		c.states.resume(index)
+	}
+	c.states.saw(index, finish)
+}
+
+// googleReason returns an enumeration's word, nil for one that says nothing.
+func googleReason(b []byte) []byte {
+	if bytes.HasSuffix(b, []byte("_UNSPECIFIED")) {
+		return nil
+	}
+	return b
+}
+
+// parts reads a candidate's content and reports whether it holds anything.
+func (c *geminiChunk) parts(p *parser) (content bool) {
+	if p.kind() != '{' {
+		p.skip()
+		return false
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) != "parts" || p.kind() != '[' {
+			p.skip()
+			continue
+		}
+		for ok := p.array(); ok && p.element(); {
+			content = c.part(p) || content
+		}
+	}
+	return content
+}
+
+func (c *geminiChunk) part(p *parser) (content bool) {
+	if p.kind() != '{' {
+		p.skip()
+		return false
+	}
+	for ok := p.object(); ok && p.member(); {
+		isText, start := p.kind() == '"', p.i
+		if !p.filled() {
+			continue
+		}
+		content = true
+		c.from, c.to = 0, 0
+		if isText {
+			c.from, c.to = start+1, p.i-1
+		}
+	}
+	return content
+}
+
+func (c *geminiChunk) feedback(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "blockReason" {
+			c.blocked = len(googleReason(text(p.raw()))) > 0
+			continue
+		}
+		p.skip()
+	}
+}
+
+func geminiEvent(s *Stream, name, data []byte) Mark {
+	c := geminiChunk{states: s.choices}
+	p := parse(data)
+	c.read(&p)
+	if !p.end() {
+		return MarkMalformed
+	}
+	if c.err || c.candidates == 0 && !c.blocked {
+		q := inspect(data)
+		if c.err || string(name) == "error" || q.envelope() {
+			q.hasError = true
+			return s.fail(q)
+		}
+		return 0
+	}
+	return s.gemini(&c)
+}
+
+// gemini applies a response object. A candidate may finish early, or at every
+// piece, and go on (0xPlaygrounds/rig#2328): so no object is the last one, only
+// the end of the body ends the stream.
+func (s *Stream) gemini(c *geminiChunk) Mark {
+	m := MarkData
+	if c.content {
+		m |= MarkContent
+		s.template.mark(c.from, c.to)
+	}
+	if c.blocked {
+		s.ended = true
+		return m | MarkEnd
+	}
+	done := s.choices.done()
+	s.choices = c.states
+	if !done && s.choices.done() {
+		m |= MarkEnd
+	}
+	for i, bits := range s.choices.finished {
+		s.once[i] |= bits
+	}
+	return m
+}
+
+func geminiLarge(s *Stream, name []byte, p *problem) Mark {
+	if p.topError || p.candidates == 0 && !p.blocked && (string(name) == "error" || p.envelope()) {
+		p.hasError = true
+		return s.fail(p)
+	}
+	if p.candidates == 0 && !p.blocked {
+		return 0
+	}
+	c := geminiChunk{states: s.choices, content: true, blocked: p.blocked}
+	for i, seen := range p.candidateStates.seen {
+		c.states.finished[i] &^= seen // what has content goes on
+	}
+	c.states.merge(&p.candidateStates)
+	return s.gemini(&c)
+}
+
+// geminiTorn reports whether half an event had, or may have had, candidates:
+// then the answer went on behind its finishReason.
+func geminiTorn(ev []byte) bool {
+	const key = `"candidates"`
+	i := bytes.IndexByte(ev, '{')
+	if i < 0 {
+		return false
+	}
+	b := ev[skipSpace(ev, i+1):]
+	return strings.HasPrefix(key, string(b[:min(len(b), len(key))])) || bytes.Contains(b, []byte(key))
+}
+
+func geminiJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var c geminiChunk
+	p := parse(b)
+	c.read(&p)
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case !c.usable:
+		if v := f.hidden(b, c.candidates > 0 || c.blocked); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	switch {
+	case c.candidates == 0 && !c.blocked:
+		return Verdict{Empty: EmptyOutput}
+	case !c.usage:
+		return Verdict{Empty: EmptyUsage, Usable: c.usable}
+	}
+	return Verdict{Usable: c.usable}
+}
+
+// googleStatus returns the word of google.rpc.Code for an HTTP status.
+func googleStatus(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "UNAUTHENTICATED"
+	case http.StatusForbidden:
+		return "PERMISSION_DENIED"
+	case http.StatusNotFound:
+		return "NOT_FOUND"
+	case http.StatusConflict:
+		return "ABORTED"
+	case http.StatusTooManyRequests:
+		return "RESOURCE_EXHAUSTED"
+	case 499:
+		return "CANCELLED"
+	case http.StatusInternalServerError:
+		return "INTERNAL"
+	case http.StatusGatewayTimeout:
+		return "DEADLINE_EXCEEDED"
+	}
+	if status < 500 {
+		return "INVALID_ARGUMENT"
+	}
+	return "UNAVAILABLE"
+}
+
+// geminiError renders google.rpc.Status. Its code is a number, which the
+// official client insists on; a code that is text becomes the reason of an
+// ErrorInfo.
+func geminiError(status int, _, code, message string) []byte {
+	b := strconv.AppendInt([]byte(`{"error":{"code":`), int64(status), 10)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	word := googleStatus(status)
+	b = append(append(b, `,"status":`...), quote(word)...)
+	if code != "" && code != word && code != strconv.Itoa(status) {
+		b = append(b, `,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":`...)
+		b = append(append(b, quote(code)...), `,"domain":"surefoot"}]`...)
+	}
+	return append(b, "}}"...)
+}
+
+func geminiAbort(_ *Stream, _ int, _, message string) (string, []byte) {
+	return "", geminiError(http.StatusServiceUnavailable, "", "", message)
+}

@@ -1,0 +1,183 @@
+package wire
+
+import "bytes"
+
+// arrayFraming is a stream that is one JSON array, an event an element, as
+// Google's streaming methods send it without alt=sse. An element's event begins
+// with what must come before it: the bracket that opens the array, or a comma.
+// White space between events is an event a byte. The closing bracket is the
+// end: nobody can parse an array without it.
+type arrayFraming struct{}
+
+// A listSplitter is where Next is in the array.
+type listSplitter struct {
+	place arrayPlace // where the next event begins
+	now   arrayPlace // up to where was read
+	in    balance    // of the element under way
+	bad   bool       // what was read cannot be in an array of objects
+	half  bool       // an element that flowed through did not end
+}
+
+type arrayPlace uint8
+
+const (
+	beforeArray   arrayPlace = iota
+	beforeFirst              // element, or the closing bracket
+	beforeElement            // behind a comma
+	behindElement
+	behindArray
+)
+
+// A balance finds the end of a JSON object that comes in pieces. It follows
+// quotes and brackets only.
+type balance struct {
+	depth           int
+	inText, escaped bool
+}
+
+// scan returns how many bytes of p belong to the object, and whether it ends
+// with them.
+func (a *balance) scan(p []byte) (int, bool) {
+	for i := 0; i < len(p); i++ {
+		switch {
+		case a.escaped:
+			a.escaped = false
+			continue
+		case a.inText:
+			if i = stringStop(p, i); i == len(p) {
+				return i, false
+			}
+			a.escaped, a.inText = p[i] == '\\', p[i] != '"'
+			continue
+		}
+		switch p[i] {
+		case '"':
+			a.inText = true
+		case '{', '[':
+			a.depth++
+		case '}', ']':
+			if a.depth--; a.depth == 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(p), false
+}
+
+// step reads p up to the end of the event, if it is there. p[from:to] belongs
+// to the element.
+func (t *listSplitter) step(p []byte) (from, to int, done bool) {
+	for t.in.depth == 0 {
+		if from == len(p) {
+			return from, from, false
+		}
+		c := p[from]
+		if c == '{' && (t.now == beforeFirst || t.now == beforeElement) {
+			break
+		}
+		from++
+		if t.separates(c) {
+			return from, from, true
+		}
+	}
+	n, done := t.in.scan(p[from:])
+	if done {
+		t.now = behindElement
+	}
+	return from, from + n, done
+}
+
+// separates takes a byte between elements and reports whether it ends an event
+// that has no element: the closing bracket, or what cannot be.
+func (t *listSplitter) separates(c byte) bool {
+	switch {
+	case isSpace(c), t.now == beforeArray && c >= 0x80: // a byte order mark
+	case t.now == beforeArray && c == '[':
+		t.now = beforeFirst
+	case t.now == behindElement && c == ',':
+		t.now = beforeElement
+	case c == ']' && (t.now == behindElement || t.now == beforeFirst):
+		t.now = behindArray
+		return true
+	default:
+		t.bad = true
+		return true
+	}
+	return false
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func (arrayFraming) next(s *Stream, buf []byte) int {
+	t := &s.list
+	s.open = s.open || t.place == beforeArray
+	if s.split.pos == 0 && isSpace(buf[0]) {
+		return 1
+	}
+	_, n, done := t.step(buf[s.split.pos:])
+	if s.split.pos += n; !done {
+		return 0
+	}
+	n, s.split.pos = s.split.pos, 0
+	t.place = t.now
+	return n
+}
+
+func (arrayFraming) event(s *Stream, ev []byte) Mark {
+	switch {
+	case len(ev) == 1 && isSpace(ev[0]):
+		return MarkComment
+	case s.list.bad:
+		return MarkMalformed
+	case s.list.place == behindArray:
+		return s.closeArray()
+	}
+	at := bytes.IndexByte(ev, '{')
+	return s.judge(nil, ev[at:], ev, at)
+}
+
+// closeArray judges the closing bracket.
+func (s *Stream) closeArray() Mark {
+	s.open = false
+	if s.final { // an element told of a failure
+		return 0
+	}
+	return s.sentinel()
+}
+
+// rest finds nothing: the last event of a whole array is whole with its last
+// byte.
+func (arrayFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
+
+func (arrayFraming) large(s *Stream, part []byte) (int, bool) {
+	t := &s.list
+	if !s.big.begun {
+		s.big.begun = true
+		t.now, t.in, s.split.pos = t.place, balance{}, 0
+	}
+	from, n, done := t.step(part)
+	s.big.data(part[from:n])
+	if done {
+		t.place = t.now
+	}
+	return n, done
+}
+
+// frame closes the array: its reader could not parse it else.
+func (arrayFraming) frame(s *Stream, _ string, data []byte) []byte {
+	if s.list.half || s.list.place == behindArray {
+		return nil
+	}
+	lead := ",\n"
+	if s.events == 0 {
+		lead = "["
+	}
+	return append(append([]byte(lead), data...), ']')
+}
+
+// closeLarge leaves half an element as it is: to close its brackets would be to
+// make up an answer. Nothing can follow it then.
+func (arrayFraming) closeLarge(s *Stream) []byte {
+	s.list.half = s.list.half || s.big != nil
+	return nil
+}

@@ -1,0 +1,209 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+func newOllama() *Format {
+	return &Format{
+		name: "ollama", operation: "chat", generative: true, defaultStream: true,
+		match: matchOllama, framing: ollamaFraming, shape: ollamaShape,
+		event: ollamaEvent, large: ollamaLarge, judge: ollamaJudge,
+		errorBody: ollamaError, abort: ollamaAbort,
+	}
+}
+
+// ollamaEmbeddings is Ollama's own embeddings; its older /api/embeddings is
+// told from nobody's else.
+var ollamaEmbeddings = &Format{
+	name: "embeddings", operation: "embeddings", endless: true, match: postTo("/api/embed"),
+	judge: embeddingsJudge, errorBody: ollamaError,
+}
+
+func matchOllama(method string, u *url.URL) (string, bool) {
+	if method == http.MethodPost {
+		for _, suffix := range [...]string{"/api/chat", "/api/generate"} {
+			if strings.HasSuffix(u.Path, suffix) {
+				return suffix, true
+			}
+		}
+	}
+	return "", false
+}
+
+// ollamaFraming allows for gateways that turn the stream into an event stream.
+func ollamaFraming(first byte) framing {
+	switch first {
+	case 'd', 'e', 'i', 'r', ':':
+		return sseFraming{}
+	}
+	return lineFraming{}
+}
+
+// ollamaShape tells lines from one JSON value that is spread over several,
+// such as a proxy's error: by the label, or else by the first line.
+func ollamaShape(head []byte, contentType string, stream bool) Shape {
+	shape := Sniff(head)
+	if shape != ShapeJSON {
+		return shape
+	}
+	t := mediaType(contentType)
+	if t == "application/x-ndjson" || t == "application/jsonl" {
+		return ShapeEvents
+	}
+	b := trimStart(head)
+	if !stream || b[0] != '{' {
+		return ShapeJSON
+	}
+	i := bytes.IndexByte(b, '\n')
+	switch {
+	case i < 0:
+		return ShapeUnknown
+	case valid(b[:i]):
+		return ShapeEvents
+	}
+	return ShapeJSON
+}
+
+// An ollamaLine is what one line, or a whole answer, says.
+type ollamaLine struct {
+	data     bool // part of an answer, though it may be empty
+	err      bool
+	done     bool
+	reason   bool
+	counted  bool // tokens that were generated
+	content  bool
+	from, to int // a content string in the data
+}
+
+func (l *ollamaLine) read(p *parser) {
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "message":
+			l.data = l.data || p.kind() == '{' // text would be an error's
+			l.message(p)
+		case "response":
+			l.data = l.data || p.kind() == '"'
+			l.piece(p)
+		case "thinking":
+			l.piece(p)
+		case "done":
+			raw := p.raw()
+			l.data, l.done = true, string(raw) == "true"
+		case "done_reason":
+			l.reason = len(text(p.raw())) > 0
+		case "eval_count":
+			l.counted = nonZero(p.raw())
+		case "error":
+			l.err = p.filled() || l.err
+		default:
+			p.skip()
+		}
+	}
+}
+
+func (l *ollamaLine) message(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "role" {
+			p.skip()
+			continue
+		}
+		l.piece(p)
+	}
+}
+
+func (l *ollamaLine) piece(p *parser) {
+	isText, start := p.kind() == '"', p.i
+	if !p.filled() {
+		return
+	}
+	l.content = true
+	l.from, l.to = 0, 0
+	if isText {
+		l.from, l.to = start+1, p.i-1
+	}
+}
+
+// ended reports whether the answer is over, and in good order. Ollama writes
+// done without a reason and without a count when its runner's connection broke
+// (llm/server.go, DoneReasonConnectionClosed): that line says nothing, so that
+// the end of the body is the early one that it is.
+func (l *ollamaLine) ended() bool { return l.done && (l.reason || l.counted) }
+
+func ollamaEvent(s *Stream, name, data []byte) Mark {
+	var l ollamaLine
+	p := parse(data)
+	l.read(&p)
+	if !p.end() {
+		return MarkMalformed
+	}
+	if l.err || !l.data {
+		q := inspect(data)
+		if l.err || string(name) == "error" || q.envelope() {
+			q.hasError = true
+			return s.fail(q)
+		}
+		return 0
+	}
+	return s.ollama(&l)
+}
+
+func (s *Stream) ollama(l *ollamaLine) Mark {
+	m := MarkData
+	if l.content {
+		m |= MarkContent
+		s.template.mark(l.from, l.to)
+	}
+	if l.ended() {
+		m |= MarkEnd | MarkFinal
+	}
+	return m
+}
+
+func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
+	if p.topError || !p.answer && (string(name) == "error" || p.envelope()) {
+		p.hasError = true
+		return s.fail(p)
+	}
+	if !p.answer {
+		return 0
+	}
+	return s.ollama(&ollamaLine{content: true, done: p.done, reason: p.doneReason, counted: p.counted})
+}
+
+func ollamaJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var l ollamaLine
+	p := parse(b)
+	l.read(&p)
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case !l.content:
+		if v := f.hidden(b, l.data); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	if l.data && !l.counted {
+		return Verdict{Empty: EmptyUsage, Usable: l.content}
+	}
+	return Verdict{Usable: l.content}
+}
+
+// ollamaError renders the text that is all an error is to Ollama's clients.
+func ollamaError(_ int, _, _, message string) []byte {
+	return append(append([]byte(`{"error":`), quote(message)...), '}')
+}
+
+func ollamaAbort(_ *Stream, _ int, _, message string) (string, []byte) {
+	return "", ollamaError(0, "", "", message)
+}
