@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -35,7 +36,11 @@ func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
 	sent := map[string]uint64{}
 	var wrote time.Time
 	for {
-		msg := changes(r.fragments(), sent)
+		fs := r.fragments()
+		msg := changes(fs, sent)
+		if wrote.IsZero() {
+			msg = append(hello(fs), msg...)
+		}
 		if len(msg) == 0 && time.Since(wrote) >= liveBeat {
 			msg = []byte(": still here\n\n")
 		}
@@ -55,6 +60,24 @@ func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
 		case <-tick.C:
 		}
 	}
+}
+
+// hello opens a connection: what is there, so that a page which outlived an
+// earlier process drops what is not, and our clock, which a page counts by: the
+// browser's own may be minutes off. Reconnecting takes two seconds.
+func hello(fs []fragment) []byte {
+	ids := make([]string, len(fs))
+	for i, f := range fs {
+		ids[i] = f.id
+	}
+	b, err := json.Marshal(struct {
+		Now int64    `json:"now"`
+		IDs []string `json:"ids"`
+	}{time.Now().UnixMilli(), ids})
+	if err != nil {
+		return nil
+	}
+	return fmt.Appendf(nil, "retry: 2000\nevent: hello\ndata: %s\n\n", b)
 }
 
 // changes returns the events of what differs from what was sent.

@@ -69,10 +69,13 @@ func (r *Registry) land(p *provider, f *flight, models []Model, err error) {
 	var note func()
 	switch {
 	case f.dropped:
-		err = context.Canceled
+		err, f.stopped = context.Canceled, true
 	case f.seq > p.applied:
 		p.applied = f.seq
 		note, err = r.apply(p, models, err)
+		fallthrough
+	default: // one that began later has told more
+		p.rememberMisses(f)
 	}
 	f.err = err
 	r.mu.Unlock()

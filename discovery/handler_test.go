@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -200,7 +201,7 @@ func TestPageShowsStates(t *testing.T) {
 	require.Error(t, r.Refresh(t.Context()))
 	observe(r, 3, call("m1", 500))
 	body := get(r.Handler(), "/").Body.String()
-	for _, want := range []string{`data-status="Offline"`, `data-status="Healthy"`, "2 stale models, hidden from lists", "m1 fails 3 of 3", "3 failures", "Last failed call"} {
+	for _, want := range []string{`data-status="Offline"`, `data-status="Healthy"`, "2 stale models, hidden from lists", "<bdi>m1</bdi> fails 3 of 3", "3 failures", "Last failed call"} {
 		assert.Contains(t, body, want)
 	}
 	assert.NotContains(t, body, "<button", "no buttons unless enabled")
@@ -314,6 +315,7 @@ func TestEventsFollowChanges(t *testing.T) {
 		assert.Equal(t, "text/event-stream", rec.header.Get("Content-Type"))
 		all := rec.String()
 		assert.Equal(t, 3, strings.Count(all, "event: part"), "the summary and two cards")
+		assert.Contains(t, all, fmt.Sprintf("event: hello\ndata: {\"now\":%d,\"ids\":[\"summary\",\"p0\",\"p1\"]}\n\n", time.Now().UnixMilli()))
 		require.NoError(t, r.Refresh(t.Context()))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -352,6 +354,31 @@ func TestEventsAreBoundedAndEndWithRun(t *testing.T) {
 	})
 }
 
+// An open breaker whose probe is due waits for a call, maybe for hours: that is
+// no news every second.
+func TestEventsAreSilentWhileAProbeIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := time.Now().Add(3 * time.Second)
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}, Breakers: func() []breaker.Snapshot {
+			return []breaker.Snapshot{{State: breaker.Open, RetryAfter: max(0, time.Until(until))}}
+		}})
+		rec := &syncRecorder{header: http.Header{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/?events", nil).WithContext(ctx))
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		all := rec.String()
+		assert.Equal(t, 3, strings.Count(all, "event: part"), "the summary, the card, and the card when the wait ended")
+		assert.Contains(t, all, "probe due")
+		cancel()
+		<-done
+	})
+}
+
 // One pass over a real connection: the stream arrives as it is written.
 func TestEventsOverTheNetwork(t *testing.T) {
 	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
@@ -367,7 +394,7 @@ func TestEventsOverTheNetwork(t *testing.T) {
 	br := bufio.NewReader(resp.Body)
 	line, err := br.ReadString('\n')
 	require.NoError(t, err)
-	assert.Equal(t, "event: part\n", line)
+	assert.Equal(t, "retry: 2000\n", line)
 	cancel()
 	_, _ = io.Copy(io.Discard, br)
 }

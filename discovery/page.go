@@ -26,10 +26,24 @@ var pageHTML string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"iso": func(t time.Time) string { return t.UTC().Round(time.Second).Format(time.RFC3339) },
+	// Rounded up: no probe is called due that would still be rejected.
+	"isoUp": func(t time.Time) string {
+		return t.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
+	},
+	"visible": visible,
+	"n":       counted,
 	"act": func(c card, action, key, label string) button {
 		return button{Token: c.Token, Provider: c.Name, Action: action, Key: key, Label: label}
 	},
 }).Parse(pageHTML))
+
+// counted is a number and what is counted, in the singular for one.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
 
 // pageState is what the pages of one registry share: the token of their forms
 // and, between live ones, what was rendered last.
@@ -78,6 +92,7 @@ type card struct {
 	List    []listed
 	More    int
 	Stale   bool
+	Asked   bool // the upstream is asked for its list
 	Token   string
 	Recheck bool // there is a button
 	Control bool // there are buttons for breakers
@@ -158,7 +173,7 @@ func (r *Registry) fragments() []fragment {
 func (r *Registry) card(p *provider, i int, s ProviderStatus) card {
 	c := card{
 		ID: "p" + strconv.Itoa(i), ProviderStatus: s, Class: class(s.Status),
-		Bars: chart(s.Window), Stale: s.StaleModels > 0, Token: r.page.token,
+		Bars: chart(s.Window), Stale: s.StaleModels > 0, Asked: p.asked, Token: r.page.token,
 		Recheck: r.cfg.EnableActions && p.asked,
 		Control: r.cfg.EnableActions && p.Controls != nil,
 	}
@@ -243,9 +258,10 @@ func (r *Registry) servePage(w http.ResponseWriter, req *http.Request) {
 	fs := r.render()
 	data := struct {
 		Nonce   string
+		Now     int64
 		Summary template.HTML
 		Cards   []template.HTML
-	}{Nonce: nonce, Summary: template.HTML(fs[0].html)} // rendered by this template: escaped already
+	}{nonce, time.Now().UnixMilli(), template.HTML(fs[0].html), nil} // rendered by this template: escaped already
 	for _, f := range fs[1:] {
 		data.Cards = append(data.Cards, template.HTML(f.html))
 	}

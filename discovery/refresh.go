@@ -18,11 +18,15 @@ type flight struct {
 	seq    uint64
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // valid once done is closed
+
+	// Valid once done is closed.
+	err     error
+	stopped bool // ended early: err says nothing of the provider
 
 	// Guarded by Registry.mu.
 	waiters int
-	dropped bool // ended early: nothing is recorded
+	dropped bool                // to end early: nothing is recorded
+	wanted  map[string]struct{} // models that it was begun or joined for
 }
 
 // Run asks every provider, then again every refresh interval, and those that
@@ -215,7 +219,7 @@ func (r *Registry) startLocked(p *provider, forced bool) *flight {
 	}
 	f := &flight{done: make(chan struct{}), cancel: func() {}}
 	if r.closing {
-		f.err = context.Canceled
+		f.err, f.stopped = context.Canceled, true
 		close(f.done)
 		return f
 	}

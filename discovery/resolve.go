@@ -2,8 +2,8 @@ package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,14 +21,9 @@ const (
 
 // misses is a provider's memory of names that it lacked.
 type misses struct {
-	known  map[string]miss
+	known  map[string]time.Time // and until when
 	tokens int
 	since  time.Time // of the last token given
-}
-
-type miss struct {
-	until time.Time
-	err   error
 }
 
 // take reports whether a fetch for a look-up is due.
@@ -47,33 +42,54 @@ func (m *misses) take(now time.Time) bool {
 	return true
 }
 
-func (m *misses) recall(name string, now time.Time) (error, bool) {
-	e, ok := m.known[name]
-	if !ok || !now.Before(e.until) {
-		return nil, false
-	}
-	return e.err, true
+func (m *misses) recall(name string, now time.Time) bool {
+	until, ok := m.known[name]
+	return ok && now.Before(until)
 }
 
-func (m *misses) remember(name string, now time.Time, err error) {
+// remember keeps names until a time, as many as there is room for: take still
+// bounds the fetches.
+func (m *misses) remember(names map[string]struct{}, now, until time.Time) {
 	if m.known == nil {
-		m.known = map[string]miss{}
+		m.known = make(map[string]time.Time, len(names))
 	}
-	if len(m.known) >= maxMisses {
-		for k, e := range m.known {
-			if !now.Before(e.until) {
-				delete(m.known, k)
-			}
-		}
-		if len(m.known) >= maxMisses {
-			return // take still bounds the fetches
+	if len(m.known)+len(names) > maxMisses {
+		maps.DeleteFunc(m.known, func(_ string, until time.Time) bool { return !now.Before(until) })
+	}
+	for name := range names {
+		if _, ok := m.known[name]; ok || len(m.known) < maxMisses {
+			m.known[name] = until
 		}
 	}
-	d := missAfterGood
-	if !errors.Is(err, ErrUnknownModel) {
+}
+
+// rememberMisses notes what a fetch was begun or waited for and did not bring.
+// It runs with the fetch's result, under the same lock, so that nobody finds
+// neither the fetch nor what came of it. The caller holds mu.
+func (p *provider) rememberMisses(f *flight) {
+	for name := range f.wanted {
+		if p.has(name) {
+			delete(f.wanted, name)
+		}
+	}
+	if len(f.wanted) == 0 {
+		return
+	}
+	now, d := time.Now(), missAfterGood
+	if p.failed {
 		d = missAfterFail
 	}
-	m.known[strings.Clone(name)] = miss{until: now.Add(d), err: err}
+	p.misses.remember(f.wanted, now, now.Add(d))
+}
+
+// want notes a name for rememberMisses. The caller holds mu.
+func (f *flight) want(name string) {
+	if f.wanted == nil {
+		f.wanted = map[string]struct{}{}
+	}
+	if len(f.wanted) < maxMisses {
+		f.wanted[strings.Clone(name)] = struct{}{} // the name may be a piece of a large body
+	}
 }
 
 // Resolve finds a model by its qualified name, "provider/model", or by its
@@ -100,10 +116,13 @@ func (r *Registry) Resolve(ctx context.Context, name string) (Model, error) {
 	}
 	err := r.lookUp(ctx, p, id, name)
 	if err == nil {
-		if m, ok := r.find(p, id, name); ok {
+		m, ok := r.find(p, id, name)
+		if ok {
 			return m, nil
 		}
-		err = ErrUnknownModel
+		r.mu.RLock()
+		err = p.lack()
+		r.mu.RUnlock()
 	}
 	return Model{}, &ResolveError{Name: clip(name, maxNameBytes), Err: err}
 }
@@ -161,48 +180,47 @@ func search(ms []Model, id string) (Model, bool) {
 	return ms[i], true
 }
 
-// lookUp asks the provider for a list that may hold the model. Nil says that
-// there is news.
+// lookUp asks the provider for a list that may hold the model and waits for it.
+// Nil says that what is known now is all there is to know.
 func (r *Registry) lookUp(ctx context.Context, p *provider, id, name string) error {
 	r.mu.Lock()
-	f, err := r.lookUpLocked(p, id)
+	f := r.lookUpLocked(p, id, name)
 	if f != nil {
 		f.waiters++
 	}
 	r.mu.Unlock()
 	if f == nil {
-		return err
-	}
-	err = r.wait(ctx, f)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return err
-	case errors.Is(err, context.Canceled): // Run ended: that says nothing of the model
-		return fmt.Errorf("%w: the registry is stopping", ErrUnavailable)
-	}
-	if _, ok := r.find(p, id, name); ok {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err = p.lack()
-	p.misses.remember(id, time.Now(), err)
-	return err
+	switch err := r.wait(ctx, f); {
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil && f.stopped: // Run ended: that says nothing of the model
+		return fmt.Errorf("%w: the registry is stopping", ErrUnavailable)
+	}
+	return nil
 }
 
-// lookUpLocked returns a fetch to wait for, or why there is none.
-func (r *Registry) lookUpLocked(p *provider, id string) (*flight, error) {
+// lookUpLocked returns a fetch to wait for, nil if there is none to be had. It
+// looks again: a fetch may have landed since the caller looked.
+func (r *Registry) lookUpLocked(p *provider, id, name string) *flight {
 	now := time.Now()
-	if !p.asked || !validName(id) {
-		return nil, p.lack()
-	}
-	if err, ok := p.misses.recall(id, now); ok {
-		return nil, err
+	if !p.asked || !validName(id) || p.has(id) || p.has(name) || p.misses.recall(id, now) {
+		return nil
 	}
 	if !p.underWay() && (r.closing || !p.misses.take(now)) {
-		return nil, p.lack()
+		return nil
 	}
-	return r.startLocked(p, false), nil
+	f := r.startLocked(p, false)
+	f.want(id)
+	return f
+}
+
+// has reports whether the provider serves the model. The caller holds mu.
+func (p *provider) has(id string) bool {
+	ms, _ := p.serving()
+	_, ok := search(ms, id)
+	return ok
 }
 
 // underWay reports whether a look-up would join a fetch. The caller holds mu.

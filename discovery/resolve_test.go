@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -131,4 +133,85 @@ func TestCaseD10_MemoryEndsOnTime(t *testing.T) {
 		_, err = r.Resolve(t.Context(), "p/b")
 		require.NoError(t, err)
 	})
+}
+
+// Look-ups that overlap are one fetch, however quick it is: nobody comes
+// between its end and the memory of what it did not bring.
+func TestResolveAtOnceIsOneFetch(t *testing.T) {
+	for range 20 {
+		f := newFake("a")
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: f})
+		require.NoError(t, r.Refresh(t.Context()))
+		f.set(nil, "a", "new")
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 100 {
+			wg.Go(func() {
+				<-start
+				name := "p/nope"
+				if i%2 == 0 {
+					name = "p/new"
+				}
+				m, err := r.Resolve(context.WithoutCancel(t.Context()), name)
+				if i%2 == 0 {
+					assert.NoError(t, err)
+					assert.Equal(t, "new", m.ID)
+				} else {
+					assert.ErrorIs(t, err, discovery.ErrUnknownModel)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		// "new" finds the list of the fetch for "nope" or the other way round;
+		// at most the first of each begins one.
+		require.LessOrEqual(t, f.count.Load(), int64(3))
+	}
+}
+
+// A caller that gave up does not make the next one fetch again.
+func TestResolveRemembersForWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fetches := 0
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: listFunc(func(context.Context) ([]discovery.Model, error) {
+			fetches++
+			time.Sleep(time.Second)
+			return models("a"), nil
+		})})
+		defer run(t, r)()
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := r.Resolve(ctx, "p/nope")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(2 * time.Second)
+		_, err = r.Resolve(t.Context(), "p/nope")
+		require.ErrorIs(t, err, discovery.ErrUnknownModel)
+		assert.Equal(t, 2, fetches)
+	})
+}
+
+// What a look-up could not tell is not repeated once the list is known.
+func TestResolveAnswersByWhatIsKnownNow(t *testing.T) {
+	f := newFake("a")
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: f})
+	require.NoError(t, r.Refresh(t.Context()))
+	f.set(errDown)
+	_, err := r.Resolve(t.Context(), "p/nope")
+	require.ErrorIs(t, err, discovery.ErrUnavailable)
+	f.set(nil, "a")
+	require.NoError(t, r.Refresh(t.Context()))
+	_, err = r.Resolve(t.Context(), "p/nope")
+	require.ErrorIs(t, err, discovery.ErrUnknownModel)
+	assert.EqualValues(t, 3, f.count.Load(), "remembered all the same")
+}
+
+func TestResolveErrorIsWholeText(t *testing.T) {
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+	for i := range 4 {
+		_, err := r.Resolve(t.Context(), strings.Repeat("x", i)+strings.Repeat("🂡", 1000))
+		var re *discovery.ResolveError
+		require.ErrorAs(t, err, &re)
+		assert.True(t, utf8.ValidString(re.Name), "cut inside a character")
+	}
 }

@@ -3,6 +3,7 @@ package discovery
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -65,7 +66,8 @@ type ProviderStatus struct {
 	// FailingModels have at least three failures that are at least half of
 	// their calls in the last ten minutes; at most 32 are listed.
 	FailingModels []ModelHealth `json:"failing_models,omitempty"`
-	// LastFailure is the last call that failed in the window; nil: none did.
+	// LastFailure is the last call that failed in the window, a rejection by
+	// the breaker only if nothing else did; nil: none did.
 	LastFailure *CallFailure `json:"last_failure,omitempty"`
 }
 
@@ -74,7 +76,7 @@ type BreakerStatus struct {
 	Key       string    `json:"key"`                 // "" is the provider's own, else a model
 	State     string    `json:"state"`               // closed, half-open or open
 	Failures  int       `json:"failures"`            // in a row
-	NextProbe time.Time `json:"next_probe,omitzero"` // when an open one lets a call through
+	NextProbe time.Time `json:"next_probe,omitzero"` // when an open one lets a call through; zero: the next one
 }
 
 // Status returns how each provider is, in the order of Add.
@@ -97,7 +99,7 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 	}
 	if len(v.failing) > 0 {
 		m := v.failing[0]
-		s.worsen(StatusDegraded, fmt.Sprintf("%s fails: %d of %d calls", clip(m.Model, 64), m.Failures, m.Calls))
+		s.worsen(StatusDegraded, fmt.Sprintf("%s fails: %d of %d calls", clip(visible(m.Model), 64), m.Failures, m.Calls))
 		s.FailingModels = v.failing[:min(len(v.failing), maxShownFailing)]
 	}
 	if p.Breakers != nil {
@@ -151,16 +153,12 @@ func (s *ProviderStatus) worsen(status, reason string) {
 // addBreakers adds the breakers and what the deciding one says.
 func (s *ProviderStatus) addBreakers(all []breaker.Snapshot, v view, now time.Time) {
 	for _, b := range all {
-		if b.State != breaker.Closed && len(s.Breakers) < maxShownBreakers {
+		if b.State != breaker.Closed {
 			s.Breakers = append(s.Breakers, breakerStatus(b, now))
 		}
 	}
-	slices.SortFunc(s.Breakers, func(a, b BreakerStatus) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.Breakers, func(a, b BreakerStatus) int { return strings.Compare(a.Key, b.Key) })
+	s.Breakers = s.Breakers[:min(len(s.Breakers), maxShownBreakers)]
 	own, ok := deciding(all, v)
 	if !ok {
 		return
@@ -169,7 +167,7 @@ func (s *ProviderStatus) addBreakers(all []breaker.Snapshot, v view, now time.Ti
 	s.Breaker = &b
 	whose := "the circuit breaker"
 	if own.Key != "" {
-		whose = "the circuit breaker of " + clip(own.Key, 64)
+		whose = "the circuit breaker of " + clip(visible(own.Key), 64)
 	}
 	switch own.State {
 	case breaker.Open:
@@ -200,7 +198,7 @@ func deciding(all []breaker.Snapshot, v view) (breaker.Snapshot, bool) {
 
 func breakerStatus(b breaker.Snapshot, now time.Time) BreakerStatus {
 	s := BreakerStatus{Key: clip(b.Key, maxNameBytes), State: b.State.String(), Failures: b.Failures}
-	if b.State == breaker.Open {
+	if b.State == breaker.Open && b.RetryAfter > 0 {
 		s.NextProbe = now.Add(b.RetryAfter).UTC()
 	}
 	return s

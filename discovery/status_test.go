@@ -247,3 +247,40 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	observe(r, 1, bad)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { r.Observe(ctx, good) }))
 }
+
+// Rejections follow what opened the breaker and must not hide it.
+func TestLastFailureIsNoRejectionIfThereIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+		rejected := resilience.Call{Provider: "p", Model: "m", Status: 503, Outcome: resilience.OutcomeRejected, Reason: "circuit_open"}
+		observe(r, 1, call("m", 500))
+		time.Sleep(time.Minute)
+		observe(r, 10, rejected)
+		s := statusOf(t, r, "p")
+		assert.Equal(t, 11, s.Failures, "they count all the same")
+		assert.Equal(t, "500", s.LastFailure.Reason)
+		time.Sleep(9*time.Minute + time.Second)
+		assert.Nil(t, statusOf(t, r, "p").LastFailure, "it has left the window")
+		observe(r, 1, rejected)
+		assert.Equal(t, "circuit_open", statusOf(t, r, "p").LastFailure.Reason)
+	})
+}
+
+func TestReasonShowsWhatCannotBeSeen(t *testing.T) {
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+	observe(r, 3, call("a\u202eb\x1b[31m\xff\nö", 500))
+	assert.Equal(t, `a\u202eb\x1b[31m\xff\nö fails: 3 of 3 calls`, statusOf(t, r, "p").Reason)
+}
+
+func TestBreakersShownAreTheFirstByName(t *testing.T) {
+	var all []breaker.Snapshot
+	for i := range 50 {
+		all = append(all, breaker.Snapshot{Key: fmt.Sprintf("m%02d", 49-i), State: breaker.Open})
+	}
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}, Breakers: func() []breaker.Snapshot { return all }})
+	s := statusOf(t, r, "p")
+	require.Len(t, s.Breakers, 32)
+	assert.Equal(t, "m00", s.Breakers[0].Key)
+	assert.Equal(t, "m31", s.Breakers[31].Key)
+	assert.True(t, s.Breakers[0].NextProbe.IsZero(), "due: the next call is let through")
+}

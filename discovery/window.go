@@ -17,6 +17,7 @@ import (
 const (
 	bucketWidth     = 10 * time.Second
 	buckets         = 60
+	windowSpan      = buckets * bucketWidth
 	maxWindowModels = 512 // a provider; calls to further ones are counted together
 	maxKeyBytes     = 256 // longer names are counted with those
 	otherModels     = "(other models)"
@@ -115,7 +116,9 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	at := w.bucket(now)
 	w.all.add(at, failed)
 	w.ring(c.Model, at).add(at, failed)
-	if failed {
+	// A rejection tells nothing that the breaker's state does not: it does not
+	// hide what opened the breaker.
+	if failed && (c.Outcome != resilience.OutcomeRejected || now.Sub(w.failure.Time) >= windowSpan) {
 		w.failure = CallFailure{Time: now.UTC(), Model: w.lastKey, Status: c.Status, Reason: clip(cmp.Or(c.Reason, c.Outcome, "error"), 64)}
 	}
 }
@@ -201,7 +204,7 @@ func (w *window) view(now time.Time) view {
 	at := w.bucket(now)
 	w.all.advance(at)
 	v.calls, v.failures = int(w.all.sum.calls), int(w.all.sum.failures)
-	if v.failures > 0 {
+	if v.failures > 0 && now.Sub(w.failure.Time) < windowSpan {
 		v.failure = w.failure
 	}
 	for i := range buckets {
