@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -33,18 +35,33 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 		return nil, err
 	}
 	c.replayable = r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
-	if c.inference() && r.Header.Get("Accept-Encoding") != "" {
-		r.Header = r.Header.Clone()
-		r.Header.Del("Accept-Encoding")
+	if c.inference() {
+		r.Header = negotiated(r.Header)
 	}
 	if c.redirect && !wire.SameOrigin(c.origin, req.URL) {
 		r.Header = r.Header.Clone()
 		wire.StripCredentials(r.Header) // net/http leaves X-Api-Key and its like on
+		r.Header.Del("Referer")         // the old URL, keys in its query included
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rec.Model, c.rec.Format, c.rec.Stream = c.wire.Model, c.wire.Format.String(), c.wire.Stream
 	return r, nil
+}
+
+// negotiated returns h, or a copy of it without the Accept-Encoding that the
+// caller set, in whatever spelling: net/http then asks for what it decodes.
+func negotiated(h http.Header) http.Header {
+	const name = "Accept-Encoding"
+	same := func(k string, _ []string) bool { return len(k) == len(name) && strings.EqualFold(k, name) }
+	for k := range h {
+		if same(k, nil) {
+			h = h.Clone()
+			maps.DeleteFunc(h, same)
+			return h
+		}
+	}
+	return h
 }
 
 // inference reports whether the call's answers are judged.
@@ -81,6 +98,9 @@ func (c *call) inspectCopy(req *http.Request) error {
 	body, err := req.GetBody()
 	if err != nil {
 		return fmt.Errorf("request body: GetBody: %w", err)
+	}
+	if body == nil {
+		return nil // as http.NoBody
 	}
 	err = c.wire.ReadBody(req.Header.Get("Content-Type"), body)
 	if cerr := body.Close(); err == nil && cerr != nil {
