@@ -1,12 +1,15 @@
 package resilience
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/streamguard"
 )
 
 // body is the outermost wrapper of a response body: the call ends with it.
@@ -15,11 +18,15 @@ type body struct {
 	io.ReadCloser
 	c      *call
 	stream bool
-	begun  bool // touched by Read alone
+	begun  bool        // touched by Read alone
+	closed atomic.Bool // the caller has begun to close it
 	ended  atomic.Bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	settled := false
 	defer func() {
 		if !settled { // a panic below passes on unchanged
@@ -35,13 +42,38 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF: // plain; one that is wrapped is an error
 		b.end(nil, false)
+	case err != nil && b.closed.Load():
+		// What Close makes of a Read under way: Close ends the call, too.
 	case err != nil:
+		err = b.c.explain(err)
 		b.end(err, false)
 	}
 	return n, err
 }
 
+// explain makes the error of a Read match what ended the body: HTTP/1 returns
+// the bare cause of a caller's context. The guard has done so already.
+func (c *call) explain(err error) error {
+	if errors.Is(err, streamguard.ErrIncomplete) {
+		return err
+	}
+	switch c.kindOf(err) {
+	case kindCanceled:
+		cause := context.Cause(c.caller)
+		if errors.Is(err, context.Canceled) && (cause == nil || errors.Is(err, cause)) {
+			return err
+		}
+		return &Error{Provider: c.t.provider, Err: err, cause: cause}
+	case kindTimeout:
+		if StatusOf(err) != http.StatusGatewayTimeout {
+			return &Error{Provider: c.t.provider, Status: http.StatusGatewayTimeout, Err: err}
+		}
+	}
+	return err
+}
+
 func (b *body) Close() error {
+	b.closed.Store(true)
 	settled := false
 	defer func() {
 		if !settled {
@@ -71,7 +103,11 @@ func (b *body) panicked() {
 // panicked ends a call that a panic tore down.
 func (c *call) panicked() {
 	c.permit.Settle(breaker.Failure)
-	c.conclude(OutcomeStreamError, c.status(), "panic", errPanic)
+	if status := c.status(); status != 0 {
+		c.conclude(OutcomeStreamError, status, "panic", errPanic)
+	} else { // RoundTrip itself
+		c.conclude(OutcomeTransportError, StatusOf(errPanic), "panic", errPanic)
+	}
 	c.complete()
 }
 

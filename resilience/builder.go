@@ -87,8 +87,8 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	t.std, _ = base.(*http.Transport)
 	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
-	if t.policy.Retry.AttemptTimeout > 0 {
-		idle.OnResponse = retry.HeadersArrived
+	if t.policy.Retry.AttemptTimeout > 0 || t.policy.Timeout > 0 {
+		idle.OnResponse = t.onResponse
 	}
 	unmask := &streamguard.Unmasker{
 		Base: idle, Provider: t.provider, KeepStreams: true,
@@ -97,7 +97,7 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	guard := &streamguard.Guard{
 		Base: unmask, Provider: t.provider, Policy: t.policy.Stream,
 		Inspect: inspect, Lenient: lenient, OnFirst: t.onFirst, OnEnd: t.onEnd,
-		OnVerdict: t.onVerdict, Logger: b.Logger,
+		OnStream: t.onStream, OnVerdict: t.onVerdict, Logger: b.Logger,
 	}
 	attempts := &retry.Transport{
 		Base: guard, Policy: t.policy.Retry, Traced: t.std != nil,

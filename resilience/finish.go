@@ -134,9 +134,10 @@ func (c *call) watch(resp *http.Response) {
 	}
 }
 
-// isStream tells whether a body is one of events.
+// isStream tells whether a body is one of events. That of a redirect is not,
+// whatever was asked for: its reader need not read it.
 func (c *call) isStream(resp *http.Response) bool {
-	return c.wire.Stream || !c.judged && eventStream(resp.Header.Get("Content-Type"))
+	return resp.StatusCode/100 == 2 && (c.wire.Stream || !c.judged && eventStream(resp.Header.Get("Content-Type")))
 }
 
 // bodyEnded settles the call when its body has: err is what Read ended with,

@@ -105,6 +105,7 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	c.rec.Unmasked, c.rec.Original, c.rec.Empty = false, nil, ""
 	c.rec.FirstEvent = 0
 	c.mu.Unlock()
+	c.resumeTimer()
 	t.log.retry(c, a, wait)
 	t.metrics.retry(c)
 }
@@ -131,6 +132,26 @@ func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard
 		t.log.empty(c, r.Empty)
 		t.metrics.empty(c, r.Empty)
 	}
+}
+
+// onResponse hears of the headers of every attempt's answer.
+func (t *Transport) onResponse(req *http.Request) {
+	retry.HeadersArrived(req)
+	if c := callOf(req.Context()); c != nil {
+		c.headersArrived()
+	}
+}
+
+// onStream hears of an answer that is a stream, whether or not the request
+// asked for one: what holds for streaming calls holds for this one from then on.
+func (t *Transport) onStream(req *http.Request) {
+	c := callOf(req.Context())
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wire.Stream, c.rec.Stream = true, true
 }
 
 // onFirst hears of a stream's first data event.

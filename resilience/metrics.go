@@ -221,7 +221,7 @@ var errorWords = map[string]bool{
 	"circuit_open": true, "circuit_capacity": true, // rejections
 	"transport_error": true, "timeout": true, "canceled": true, "closed": true,
 	"in_band_error": true, "stream_incomplete": true, "stream_error": true,
-	"idle_timeout": true, "event_timeout": true, "malformed": true,
+	"idle_timeout": true, "event_timeout": true, "malformed": true, "panic": true,
 }
 
 // oddStatuses are in use and in no registry: nginx, Cloudflare, Anthropic.

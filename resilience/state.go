@@ -94,6 +94,22 @@ func (c *call) startTimer() {
 	})
 }
 
+// headersArrived lifts the call's time limit for what follows the headers of an
+// answer; on a stream it goes on to the first data event.
+func (c *call) headersArrived() {
+	if !c.wire.Stream {
+		c.liftTimer()
+	}
+}
+
+// resumeTimer puts the time limit back on a call that goes on after the headers
+// of an answer: with another attempt.
+func (c *call) resumeTimer() {
+	if c.timer != nil {
+		c.timer.Reset(c.start.Add(c.t.policy.Timeout).Sub(c.t.now()))
+	}
+}
+
 // liftTimer ends the call's time limit; false if it had passed already.
 func (c *call) liftTimer() bool {
 	if c.timer == nil {

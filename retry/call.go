@@ -38,7 +38,7 @@ type outcome struct {
 
 func newCall(t *Transport, req *http.Request) call {
 	c := call{t: t, orig: req, req: req}
-	if h := withoutBadKey(req.Header); len(h) != len(req.Header) {
+	if h := DropInvalidKey(req.Header); len(h) != len(req.Header) {
 		c.req = req.WithContext(req.Context())
 		c.req.Header = h
 	}

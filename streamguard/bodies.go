@@ -3,10 +3,15 @@ package streamguard
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"sync/atomic"
 )
 
 // A memBody is a body that was read whole and judged.
-type memBody struct{ r bytes.Reader }
+type memBody struct {
+	r      bytes.Reader
+	closed atomic.Bool
+}
 
 func newMemBody(b []byte) *memBody {
 	m := new(memBody)
@@ -14,9 +19,24 @@ func newMemBody(b []byte) *memBody {
 	return m
 }
 
-func (m *memBody) Read(p []byte) (int, error)         { return m.r.Read(p) }
-func (m *memBody) WriteTo(w io.Writer) (int64, error) { return m.r.WriteTo(w) }
-func (m *memBody) Close() error                       { return nil }
+func (m *memBody) Read(p []byte) (int, error) {
+	if m.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return m.r.Read(p)
+}
+
+func (m *memBody) WriteTo(w io.Writer) (int64, error) {
+	if m.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return m.r.WriteTo(w)
+}
+
+func (m *memBody) Close() error {
+	m.closed.Store(true)
+	return nil
+}
 
 // A prefixBody gives back what was read ahead, then the rest.
 type prefixBody struct {
@@ -24,9 +44,13 @@ type prefixBody struct {
 	err    error // what the read ahead ended with, after head
 	rc     io.ReadCloser
 	judged bool // the layer below has decided; the guard leaves it alone
+	closed atomic.Bool
 }
 
 func (b *prefixBody) Read(p []byte) (int, error) {
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	if len(b.head) > 0 {
 		n := copy(p, b.head)
 		if b.head = b.head[n:]; len(b.head) == 0 {
@@ -40,7 +64,10 @@ func (b *prefixBody) Read(p []byte) (int, error) {
 	return b.rc.Read(p)
 }
 
-func (b *prefixBody) Close() error { return b.rc.Close() }
+func (b *prefixBody) Close() error {
+	b.closed.Store(true)
+	return b.rc.Close()
+}
 
 func (b *prefixBody) bounded() bool {
 	i, ok := b.rc.(interface{ bounded() bool })

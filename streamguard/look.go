@@ -26,8 +26,10 @@ func look(inspect func(*http.Request) wire.Request, req *http.Request) (wire.Req
 	}
 	// A body that cannot be read here is the upstream's to complain about: what
 	// is known of it then is what path and headers tell.
-	_ = w.ReadBody(req.Header.Get("Content-Type"), body)
-	_ = body.Close()
+	if body != nil {
+		_ = w.ReadBody(req.Header.Get("Content-Type"), body)
+		_ = body.Close()
+	}
 	// Replay: nothing was sent yet, the copy read above never leaves this layer.
 	fresh, err := req.GetBody()
 	if err != nil {

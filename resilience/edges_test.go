@@ -1,0 +1,281 @@
+package resilience_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/resilience"
+)
+
+// network is a stack over net/http's own transport, and its upstream.
+func network(t *testing.T, p resilience.Policy, h http.HandlerFunc) (tr *resilience.Transport, rec *calls, url string) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	tr, rec = build(t, base, p)
+	return tr, rec, srv.URL
+}
+
+func post(t *testing.T, ctx context.Context, url, body string) *http.Request { //nolint:revive // t comes first in tests
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	return req
+}
+
+// What is no key is ignored, also where net/http would refuse to send it.
+func TestAnInvalidIdempotencyKeyIsNoReasonToRefuseACall(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"a\x01b", "a\nb", "ä", "", "a b", strings.Repeat("x", 256)} {
+		keys := make(chan []string, 1)
+		tr, _, url := network(t, quick(), func(w http.ResponseWriter, r *http.Request) {
+			keys <- r.Header["Idempotency-Key"]
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, okJSON)
+		})
+		req := post(t, t.Context(), url+"/v1/chat/completions", plainBody)
+		req.Header["Idempotency-Key"] = []string{key}
+		status, _, err := do(t, tr, req)
+		require.NoError(t, err, "%q", key)
+		assert.Equal(t, 200, status)
+		assert.Empty(t, <-keys, "%q", key)
+	}
+}
+
+func TestGetBodyMayReturnNoBody(t *testing.T) {
+	t.Parallel()
+	tr, _ := build(t, play(reply{status: 200, body: okJSON}), quick())
+	req := chat(t, t.Context(), plainBody)
+	req.GetBody = func() (io.ReadCloser, error) { return nil, nil } //nolint:nilnil // what is tested
+	status, _, err := do(t, tr, req)
+	require.NoError(t, err)
+	assert.Equal(t, 200, status)
+}
+
+func TestAcceptEncodingIsTakenOffInAnySpelling(t *testing.T) {
+	t.Parallel()
+	base := play(reply{status: 200, body: okJSON})
+	tr, _ := build(t, base, quick())
+	req := chat(t, t.Context(), plainBody)
+	req.Header["accept-encoding"] = []string{"br"}
+	_, _, err := do(t, tr, req)
+	require.NoError(t, err)
+	assert.NotContains(t, base.headers[0], "accept-encoding")
+	assert.Contains(t, req.Header, "accept-encoding", "the caller's request stays as it was")
+}
+
+// slow is a body that comes in two halves.
+type slow struct {
+	halves []string
+	pause  time.Duration
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	switch len(s.halves) {
+	case 0:
+		return 0, io.EOF
+	case 1:
+		time.Sleep(s.pause)
+	}
+	n := copy(p, s.halves[0])
+	s.halves = s.halves[1:]
+	return n, nil
+}
+
+func (*slow) Close() error { return nil }
+
+// The timeout of a call is up to the response headers, whoever reads the body.
+func TestPolicyTimeoutEndsWithTheHeaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Timeout = 100 * time.Millisecond
+		body := &slow{halves: []string{okJSON[:20], okJSON[20:]}, pause: 150 * time.Millisecond}
+		tr, rec := build(t, play(reply{status: 200, rest: body}), p)
+		status, got, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		assert.Equal(t, okJSON, got)
+		assert.Equal(t, resilience.OutcomeSuccess, rec.last(t).Outcome)
+	})
+}
+
+// ... and it holds again once the answer turns out to be worth a retry.
+func TestPolicyTimeoutGoesOnWithARetry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Timeout = 100 * time.Millisecond
+		tr, rec := build(t, play(
+			reply{status: 200, body: `{"choices":[]}`},
+			reply{status: 200, body: okJSON, delay: time.Hour},
+		), p)
+		start := time.Now()
+		_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		assert.Equal(t, 504, resilience.StatusOf(err))
+		assert.Equal(t, 100*time.Millisecond, time.Since(start))
+		assert.Equal(t, resilience.OutcomeTimeout, rec.last(t).Outcome)
+		assert.Len(t, rec.last(t).Attempts, 2)
+	})
+}
+
+// HTTP/1 returns the bare cause of a context from Read.
+func TestAReadThatTheContextEndedSaysSo(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("the user left")
+	for name, c := range map[string]struct {
+		ctx    func(context.Context) (context.Context, context.CancelFunc)
+		status int
+	}{
+		"cancelled with a cause": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(50*time.Millisecond, func() { cancel(boom) })
+			return ctx, func() { cancel(nil) }
+		}, 0},
+		"deadline with a cause": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, 50*time.Millisecond, boom)
+		}, 504},
+	} {
+		for _, path := range []string{"/v1/files/f", "/v1/chat/completions"} {
+			t.Run(name+path, func(t *testing.T) {
+				t.Parallel()
+				p := quick()
+				p.Stream.IdleTimeout = 10 * time.Second
+				tr, rec, url := network(t, p, func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, evA)
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				})
+				ctx, cancel := c.ctx(t.Context())
+				defer cancel()
+				status, _, err := do(t, tr, post(t, ctx, url+path, streamBody))
+				assert.Equal(t, 200, status)
+				require.ErrorIs(t, err, boom)
+				assert.Equal(t, c.status, resilience.StatusOf(err))
+				failures := 1
+				if c.status == 0 {
+					failures = 0
+					assert.ErrorIs(t, err, context.Canceled)
+				}
+				assert.Equal(t, failures, tr.Breakers()[0].Failures)
+				assert.Len(t, rec.list(), 1)
+			})
+		}
+	}
+}
+
+func TestClosingBesideAReadIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, ctx := range map[string]context.Context{"guarded": t.Context(), "passthrough": resilience.WithPassthrough(t.Context())} {
+		for text, outcome := range map[string]string{evA: resilience.OutcomeCanceled, evA + evStop: resilience.OutcomeSuccess} {
+			if name != "guarded" {
+				outcome = resilience.OutcomeCanceled // nobody looks for the end
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p := quick()
+				p.Stream.IdleTimeout = time.Minute
+				tr, rec := build(t, play(reply{status: 200, rest: stalled(text), header: http.Header{"Content-Type": {"text/event-stream"}}}), p)
+				resp, err := tr.RoundTrip(chat(t, ctx, streamBody))
+				require.NoError(t, err)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					_, _ = io.Copy(io.Discard, resp.Body)
+				}()
+				synctest.Wait() // Read waits
+				require.NoError(t, resp.Body.Close())
+				<-done
+				assert.Equal(t, 0, tr.Breakers()[0].Failures, name)
+				require.Len(t, rec.list(), 1)
+				assert.Equal(t, outcome, rec.last(t).Outcome, name)
+			})
+		}
+	}
+}
+
+func TestReadAfterClose(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]reply{
+		"judged": {status: 200, body: okJSON}, "stream": {status: 200, body: evA + evStop + evDone},
+		"peeked": {status: 503, body: `{"error":{}}`}, "rendered": {status: 200, body: "<html>"},
+	} {
+		tr, _ := build(t, play(r), quick())
+		resp, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		n, err := resp.Body.Read(make([]byte, 8))
+		assert.Zero(t, n, name)
+		require.ErrorIs(t, err, http.ErrBodyReadAfterClose, name)
+		require.NoError(t, resp.Body.Close(), name)
+	}
+}
+
+// A call whose answer is a stream is a streaming call: it was dispatched, so it
+// is not sent again.
+func TestAStreamThatNobodyAskedForIsNotRetried(t *testing.T) {
+	t.Parallel()
+	for mode, reqs := range map[string]int{"never": 1, "held_back": 3} {
+		p := quick()
+		p.Retry.Streams = mode
+		p.Retry.InitialBackoff = time.Millisecond
+		base := &script{replies: []reply{{}}}
+		header := http.Header{"Content-Type": {"text/event-stream"}}
+		tr, rec := build(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+			base.replies[0] = reply{status: 200, rest: breaking(": ping\n\n", io.ErrUnexpectedEOF), header: header}
+			return base.RoundTrip(req)
+		}), p)
+		_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		assert.Equal(t, 502, resilience.StatusOf(err))
+		assert.Equal(t, reqs, base.count(), mode)
+		assert.True(t, rec.last(t).Stream)
+	}
+}
+
+// net/http closes the body of a redirect without reading much of it.
+func TestARedirectOfAStreamIsNoCancelledCall(t *testing.T) {
+	t.Parallel()
+	tr, rec, url := network(t, quick(), func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if strings.HasPrefix(r.URL.Path, "/old") {
+			w.Header().Set("Location", "/v1/chat/completions")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			_, _ = io.WriteString(w, strings.Repeat("x", 5000))
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, evA+evStop+evDone)
+	})
+	resp, err := tr.Client().Do(post(t, t.Context(), url+"/old/v1/chat/completions", streamBody))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, evA+evStop+evDone, string(body))
+	for _, call := range rec.list() {
+		assert.Equal(t, resilience.OutcomeSuccess, call.Outcome)
+	}
+}
+
+func TestAPanicOfTheBaseIsATransportError(t *testing.T) {
+	t.Parallel()
+	tr, rec := build(t, play(reply{panic: "boom"}), quick())
+	assert.PanicsWithValue(t, "boom", func() { _, _, _ = do(t, tr, chat(t, t.Context(), plainBody)) })
+	require.Len(t, rec.list(), 1)
+	assert.Equal(t, resilience.OutcomeTransportError, rec.last(t).Outcome)
+	assert.Equal(t, 502, rec.last(t).Status)
+	require.Error(t, rec.last(t).Err)
+}
