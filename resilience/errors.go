@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/textproto"
+	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
 )
@@ -20,8 +22,37 @@ type Error struct {
 	cause error // of the caller's cancellation, or nil
 }
 
-// Error names the provider.
-func (e *Error) Error() string { return "provider " + e.Provider + ": " + e.Err.Error() }
+// Error names the provider and says what the transport said, but for what it
+// quotes: the upstream's bytes, or a URL with its query. Err has it all.
+func (e *Error) Error() string {
+	text := e.Err.Error()
+	var header textproto.ProtocolError
+	switch {
+	case errors.As(e.Err, &header): // quotes without marks
+		text = "malformed response header"
+	case e.Status != 0: // a cancellation's text is the caller's own
+		text = withoutQuotes(text)
+	}
+	return "provider " + e.Provider + ": " + text
+}
+
+// withoutQuotes empties what stands between double quotes, as %q writes them.
+func withoutQuotes(text string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // and what it escapes
+		case c == '"':
+			quoted = !quoted
+			b.WriteByte(c)
+		case !quoted:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
 
 // Unwrap returns the transport's error and what the caller cancelled with.
 func (e *Error) Unwrap() []error {
