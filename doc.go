@@ -95,7 +95,7 @@
 // error.type is absent on success. It is a status in use, such as 503, that
 // the caller saw, or a word, else _OTHER:
 //
-//	duration            transport_error timeout canceled closed (by the caller, early),
+//	duration            transport_error timeout canceled closed (by the caller, early) panic,
 //	                    circuit_open circuit_capacity, and those of incomplete_streams
 //	empty_responses     no_choices no_usage no_output
 //	rejections          circuit_open circuit_capacity

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -48,7 +51,40 @@ func (a attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if n := resends(req); n > 0 {
 		span.SetAttributes(attribute.Int("http.request.resend_count", n))
 	}
-	return a.base.RoundTrip(req)
+	resp, err := a.base.RoundTrip(req)
+	if err != nil {
+		return nil, &failure{err}
+	}
+	return resp, nil
+}
+
+// failure keeps an attempt's error, whose text otelhttp puts into the span,
+// from saying more than what kind it is of: net/http quotes in its errors what
+// it could not read of an answer.
+type failure struct{ err error }
+
+func (f *failure) Error() string {
+	var op *net.OpError
+	if errors.As(f.err, &op) { // of the network and its addresses
+		return op.Error()
+	}
+	return "no answer: " + f.ErrorType()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// ErrorType is the span's error.type.
+func (f *failure) ErrorType() string {
+	var op *net.OpError
+	switch {
+	case errors.Is(f.err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(f.err, context.Canceled):
+		return "canceled"
+	case errors.As(f.err, &op):
+		return fmt.Sprintf("%T", op.Err)
+	}
+	return fmt.Sprintf("%T", f.err)
 }
 
 // resends is how often the request was sent before, whatever the cause: a
