@@ -67,13 +67,16 @@ var (
 	Embeddings  = newEmbeddings()
 	Gemini      = newGemini()
 	Ollama      = newOllama()
+	Cohere      = newCohere()
+
+	Interactions = newInteractions()
 )
 
 // formats is the list that FormatOf goes through, in order: the more specific
 // suffix comes first.
 var formats = []*Format{
-	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama,
-	geminiEmbeddings, ollamaEmbeddings,
+	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions,
+	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings,
 }
 
 // String returns the name of the format in the contract's words, "unknown" for

@@ -62,6 +62,11 @@ const (
 	nDone
 	nDoneReason
 	nEvalCount
+	nDeltaFinish
+	nDeltaError
+	nEventType
+	nInteraction
+	nInteractionStatus
 )
 
 // problemEdges lead to every place; see wire formats' error bodies: OpenAI,
@@ -105,4 +110,8 @@ var problemEdges = []edge{
 	{root, "promptFeedback", nFeedback}, {nFeedback, "blockReason", nBlockReason},
 	// Ollama; its response is text, its message an object.
 	{root, "done", nDone}, {root, "done_reason", nDoneReason}, {root, "eval_count", nEvalCount},
+	// Cohere; Google's Interactions.
+	{nDelta, "finish_reason", nDeltaFinish}, {nDelta, "error", nDeltaError},
+	{root, "event_type", nEventType},
+	{root, "interaction", nInteraction}, {nInteraction, "status", nInteractionStatus}, {nInteraction, "error", nResponseError},
 }

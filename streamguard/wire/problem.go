@@ -52,6 +52,9 @@ type problem struct {
 	answer           bool // Ollama's members of an answer
 	done, doneReason bool
 	counted          bool // eval_count
+	deltaFinish      string
+	googleType       string // event_type
+	interactionState string
 }
 
 // inspect gathers what b says; it may be cut off.
@@ -179,6 +182,14 @@ func (p *problem) textField(n node, v []byte) {
 		p.answer = true
 	case nDoneReason:
 		p.doneReason = len(v) > 0
+	case nDeltaFinish:
+		p.deltaFinish = string(v)
+	case nDeltaError:
+		first(&p.message, v)
+	case nEventType:
+		p.googleType = string(v)
+	case nInteractionStatus:
+		p.interactionState = string(v)
 	}
 }
 

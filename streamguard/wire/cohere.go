@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+)
+
+func newCohere() *Format {
+	return &Format{
+		name: "cohere", operation: "chat", generative: true,
+		match: postTo("/v2/chat"), event: cohereEvent, large: cohereLarge, done: noSentinel,
+		judge: cohereJudge, errorBody: cohereError, abort: cohereAbort,
+	}
+}
+
+// cohereEmbeddings is Cohere's own embeddings.
+var cohereEmbeddings = &Format{
+	name: "embeddings", operation: "embeddings", endless: true, match: postTo("/v2/embed"),
+	judge: embeddingsJudge, errorBody: cohereError,
+}
+
+// A cohereNote is what one event of the stream says.
+type cohereNote struct {
+	typ      []byte
+	failed   bool // an error of its own
+	finish   []byte
+	from, to int // a content string in the data
+}
+
+func cohereEvent(s *Stream, name, data []byte) Mark {
+	n := cohereNote{typ: name}
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "type":
+			if t := text(p.raw()); len(t) > 0 {
+				n.typ = t
+			}
+		case "error":
+			n.failed = p.filled() || n.failed
+		case "delta":
+			n.delta(&p)
+		default:
+			p.skip()
+		}
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	return s.cohere(&n, func() *problem { return inspect(data) })
+}
+
+func (n *cohereNote) delta(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "finish_reason":
+			n.finish = text(p.raw())
+		case "message":
+			n.from, n.to = deepText(p)
+		default:
+			p.skip()
+		}
+	}
+}
+
+// deepText consumes an object and returns where the text of its content.text
+// is; 0, 0 if it has none.
+func deepText(p *parser) (from, to int) {
+	if p.kind() != '{' {
+		p.skip()
+		return 0, 0
+	}
+	for ok := p.object(); ok && p.member(); {
+		isText, start := p.kind() == '"', p.i
+		switch string(p.name) {
+		case "content":
+			from, to = deepText(p)
+		case "text":
+			if p.filled() && isText {
+				from, to = start+1, p.i-1
+			}
+		default:
+			p.skip()
+		}
+	}
+	return from, to
+}
+
+// cohere gives the marks of an event. problem is called where there may be an
+// error.
+func (s *Stream) cohere(n *cohereNote, problem func() *problem) Mark {
+	switch string(n.typ) {
+	case "message-end":
+		if cohereFailed(n.finish) {
+			return s.fail(cohereProblem(problem(), string(n.finish)))
+		}
+		return MarkData | MarkEnd | MarkFinal
+	case "", "error":
+		if q := problem(); n.failed || len(n.typ) > 0 || q.envelope() {
+			q.hasError = true
+			return s.fail(q)
+		}
+		return MarkData
+	case "content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta":
+		if n.failed {
+			return s.fail(problem())
+		}
+		if n.to > n.from {
+			s.template.mark(n.from, n.to)
+		}
+		return MarkData | MarkContent
+	}
+	if n.failed {
+		return s.fail(problem())
+	}
+	return MarkData
+}
+
+// cohereFailed knows the finish reasons that name a failure.
+func cohereFailed(b []byte) bool {
+	switch string(b) {
+	case "ERROR", "TIMEOUT", "ERROR_LIMIT", "ERROR_TOXIC":
+		return true
+	}
+	return false
+}
+
+// cohereProblem adds the finish reason to what the event says of its failure.
+func cohereProblem(p *problem, reason string) *problem {
+	p.hasError = true
+	p.nested = reason
+	if reason == "TIMEOUT" {
+		p.status = "504"
+	}
+	return p
+}
+
+func cohereLarge(s *Stream, name []byte, p *problem) Mark {
+	n := cohereNote{typ: name, failed: p.topError, finish: []byte(p.deltaFinish)}
+	if p.eventType != "" {
+		n.typ = []byte(p.eventType)
+	}
+	return s.cohere(&n, func() *problem { return p })
+}
+
+func cohereJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var finish []byte
+	message, usable, usage := false, false, false
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "message":
+			if p.kind() != '{' { // text is an error's
+				p.skip()
+				continue
+			}
+			message = true
+			usable = cohereMessage(&p)
+		case "finish_reason":
+			finish = text(p.raw())
+		case "usage":
+			usage = nonZero(p.raw())
+		default:
+			p.skip()
+		}
+	}
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case cohereFailed(finish):
+		return Verdict{Failure: f.told(cohereProblem(inspect(b), string(finish)), b)}
+	case !usable:
+		if v := f.hidden(b, message); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	if message && !usage {
+		return Verdict{Empty: EmptyUsage, Usable: usable}
+	}
+	return Verdict{Usable: usable}
+}
+
+// cohereMessage reports whether a message holds anything but its role.
+func cohereMessage(p *parser) (usable bool) {
+	for ok := p.object(); ok && p.member(); {
+		role := bytes.Equal(p.name, []byte("role"))
+		usable = p.filled() && !role || usable
+	}
+	return usable
+}
+
+func cohereError(_ int, _, code, message string) []byte {
+	b := append([]byte(`{"message":`), quote(message)...)
+	if code != "" {
+		b = append(append(b, `,"code":`...), quote(code)...)
+	}
+	return append(b, '}')
+}
+
+// cohereAbort is the event by which Cohere itself tells of an error in the
+// middle of a stream; it knows no other.
+func cohereAbort(_ *Stream, status int, _, message string) (string, []byte) {
+	reason := "ERROR"
+	if status == http.StatusGatewayTimeout {
+		reason = "TIMEOUT"
+	}
+	b := append([]byte(`{"type":"message-end","delta":{"finish_reason":"`), reason...)
+	b = append(append(b, `","error":`...), quote(message)...)
+	return "message-end", append(b, "}}"...)
+}

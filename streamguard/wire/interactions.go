@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// newInteractions is Google's Interactions API.
+func newInteractions() *Format {
+	return &Format{
+		name: "interactions", operation: "chat", generative: true,
+		match: matchInteractions, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
+		judge: interactionsJudge, errorBody: interactionsError, abort: interactionsAbort,
+	}
+}
+
+// matchInteractions takes POST …/interactions, and GET …/interactions/{id}?stream=true,
+// which goes on with a stream that runs in the background.
+func matchInteractions(method string, u *url.URL) (string, bool) {
+	const suffix = "/interactions"
+	path := u.Path
+	switch method {
+	case http.MethodPost:
+		if !strings.HasSuffix(path, suffix) {
+			return "", false
+		}
+		return path[versionStart(path, len(path)-len(suffix)):], true
+	case http.MethodGet:
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 || i+1 == len(path) || !strings.HasSuffix(path[:i], suffix) {
+			return "", false
+		}
+		return path[versionStart(path, i-len(suffix)):], u.Query().Get("stream") == "true"
+	}
+	return "", false
+}
+
+// An interactionsNote is what one event of the stream says.
+type interactionsNote struct {
+	typ    []byte
+	failed bool
+	status []byte // interaction.status
+	from   int    // a content string in the data
+	to     int
+}
+
+func interactionsEvent(s *Stream, name, data []byte) Mark {
+	n := interactionsNote{typ: name}
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "event_type":
+			if t := text(p.raw()); len(t) > 0 {
+				n.typ = t
+			}
+		case "error":
+			n.failed = p.filled() || n.failed
+		case "interaction":
+			n.interaction(&p)
+		case "delta":
+			n.from, n.to = deepText(&p)
+		default:
+			p.skip()
+		}
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	return s.interactions(&n, func() *problem { return inspect(data) })
+}
+
+func (n *interactionsNote) interaction(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "status" {
+			n.status = text(p.raw())
+			continue
+		}
+		p.skip()
+	}
+}
+
+// interactions gives the marks of an event. problem is called where there may
+// be an error.
+func (s *Stream) interactions(n *interactionsNote, problem func() *problem) Mark {
+	switch string(n.typ) {
+	case "error", "interaction.failed":
+		return s.fail(problem())
+	case "interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled":
+		if n.failed || string(n.status) == "failed" {
+			return s.fail(problem())
+		}
+		return MarkData | MarkEnd | MarkFinal
+	case "":
+		if q := problem(); n.failed || q.envelope() {
+			return s.fail(q)
+		}
+		return MarkData
+	}
+	switch {
+	case n.failed:
+		return s.fail(problem())
+	case bytes.HasSuffix(n.typ, []byte(".delta")):
+		if n.to > n.from {
+			s.template.mark(n.from, n.to)
+		}
+		return MarkData | MarkContent
+	}
+	return MarkData
+}
+
+func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
+	n := interactionsNote{typ: name, failed: p.topError, status: []byte(p.interactionState)}
+	if p.googleType != "" {
+		n.typ = []byte(p.googleType)
+	}
+	return s.interactions(&n, func() *problem { return p })
+}
+
+func interactionsJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var status []byte
+	usable, usage := false, false
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "status":
+			status = text(p.raw())
+		case "outputs", "steps":
+			usable = p.filled() || usable
+		case "usage":
+			usage = nonZero(p.raw())
+		default:
+			p.skip()
+		}
+	}
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case string(status) == "failed":
+		return Verdict{Failure: f.told(inspect(b), b)}
+	case !usable:
+		if v := f.hidden(b, status != nil); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	switch {
+	case string(status) != "completed":
+		return Verdict{Usable: usable}
+	case !usable:
+		return Verdict{Empty: EmptyOutput}
+	case !usage:
+		return Verdict{Empty: EmptyUsage, Usable: true}
+	}
+	return Verdict{Usable: true}
+}
+
+// interactionsError has a code that is text, unlike Google's other APIs.
+func interactionsError(status int, _, code, message string) []byte {
+	if code == "" {
+		code = strings.ToLower(googleStatus(status))
+	}
+	b := append([]byte(`{"error":{"code":`), quote(code)...)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	return append(b, "}}"...)
+}
+
+func interactionsAbort(_ *Stream, _ int, code, message string) (string, []byte) {
+	b := append([]byte(`{"event_type":"error",`), interactionsError(0, "", code, message)[1:]...)
+	return "error", b
+}
