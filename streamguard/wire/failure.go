@@ -59,6 +59,9 @@ func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
 	if len(b) == 0 || string(trim(b)) == "null" {
 		return f.broken(ReasonEmpty, "provider returned empty response")
 	}
+	if f.anyBody && b[0] != '{' && b[0] != '[' && !isJSONType(contentType) && mediaType(contentType) != "text/html" {
+		return Verdict{}
+	}
 	switch b[0] {
 	case '{', '[':
 	case '<':

@@ -42,7 +42,7 @@ type Format struct {
 	// judge looks at a whole body that begins as JSON does; every format but
 	// Unknown has one.
 	judge func(f *Format, provider string, body []byte) Verdict
-	// anyBody marks formats whose whole answers may be no JSON.
+	// anyBody marks formats whose whole answers may be anything.
 	anyBody bool
 	// pathStream marks formats where the path alone asks for a stream, and
 	// defaultStream those whose streams are on unless the body says no.
@@ -70,12 +70,13 @@ var (
 	Cohere      = newCohere()
 
 	Interactions = newInteractions()
+	Bedrock      = newBedrock()
 )
 
 // formats is the list that FormatOf goes through, in order: the more specific
 // suffix comes first.
 var formats = []*Format{
-	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions,
+	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, bedrockEmbeddings, Bedrock,
 	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings,
 }
 

@@ -61,6 +61,17 @@ var goldens = map[string]struct {
 	"cohere/timeout.sse":             {wire.Cohere, "$", 504},
 	"cohere/error.sse":               {wire.Cohere, `"error":"generation failed"}}`, 502},
 
+	"bedrock/converse.bin":               {wire.Bedrock, `"stopReason":"end_turn"}`, 0},
+	"bedrock/converse_throttled.bin":     {wire.Bedrock, "$", 429},
+	"bedrock/error.bin":                  {wire.Bedrock, "$", 500},
+	"bedrock/invoke_anthropic.bin":       {wire.Bedrock, "eyJ0eXBlIjoibWVzc2FnZV9kZWx0YSIsImRlbHRhIjp7InN0b3BfcmVhc29uIjoiZW5kX3R1cm4iLCJzdG9wX3NlcXVlbmNlIjpudWxsfSwidXNhZ2UiOnsib3V0cHV0X3Rva2VucyI6Mn19\",\"p\":\"abcdefgh\"}", 0},
+	"bedrock/invoke_anthropic_error.bin": {wire.Bedrock, "$", 424},
+	"bedrock/invoke_titan.bin":           {wire.Bedrock, "$", 0},
+	"bedrock/invoke_llama.bin":           {wire.Bedrock, "$", 0},
+	"bedrock/invoke_mistral.bin":         {wire.Bedrock, "$", 0},
+	"bedrock/invoke_nova.bin":            {wire.Bedrock, "eyJtZXNzYWdlU3RvcCI6eyJzdG9wUmVhc29uIjoiZW5kX3R1cm4ifX0=\",\"p\":\"abcdefgh\"}", 0},
+	"bedrock/invoke_cohere.bin":          {wire.Bedrock, "$", 0},
+
 	"ollama/chat.ndjson":          {wire.Ollama, "$", 0},
 	"ollama/generate_crlf.ndjson": {wire.Ollama, "$", 0},
 	"ollama/tool.ndjson":          {wire.Ollama, "$", 0},
@@ -108,6 +119,9 @@ func TestGoldensCutAtEveryByte(t *testing.T) {
 			require.NoError(t, err)
 			body := string(raw)
 			end := ending(t, body, g.end)
+			if g.format == wire.Bedrock && g.end != "$" {
+				end += 4 // the frame's checksum
+			}
 			for n := range len(body) + 1 {
 				s, ms := play(t, g.format, body[:n])
 				want := n >= end && !(g.format == wire.Gemini && strings.HasSuffix(name, ".sse") && mayGoOn(body[:n]))

@@ -19,6 +19,7 @@ type largeEvent struct {
 	firstN  int
 	lines   int
 	name    []byte
+	frame   *largeFrame // of binary framing
 }
 
 type linePart uint8
@@ -169,13 +170,16 @@ func (l *largeEvent) sentinel() bool {
 }
 
 // whole reports whether the event can be taken for whole where the body ends.
-func (l *largeEvent) whole() bool { return l.sentinel() || l.fields.ended }
+func (l *largeEvent) whole() bool { return l.frame == nil && (l.sentinel() || l.fields.ended) }
 
 // endLarge judges the large event that is over.
 func (s *Stream) endLarge() Mark {
 	l := s.big
 	s.big = nil
 	s.template.forget()
+	if l.frame != nil {
+		return s.endFrame(l)
+	}
 	if l.firstN == 0 {
 		if s.list.place == behindArray {
 			return s.closeArray()

@@ -67,6 +67,7 @@ const (
 	nEventType
 	nInteraction
 	nInteractionStatus
+	nMetrics
 )
 
 // problemEdges lead to every place; see wire formats' error bodies: OpenAI,
@@ -110,6 +111,8 @@ var problemEdges = []edge{
 	{root, "promptFeedback", nFeedback}, {nFeedback, "blockReason", nBlockReason},
 	// Ollama; its response is text, its message an object.
 	{root, "done", nDone}, {root, "done_reason", nDoneReason}, {root, "eval_count", nEvalCount},
+	// Bedrock; Nova's end.
+	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	// Cohere; Google's Interactions.
 	{nDelta, "finish_reason", nDeltaFinish}, {nDelta, "error", nDeltaError},
 	{root, "event_type", nEventType},

@@ -55,6 +55,7 @@ type problem struct {
 	deltaFinish      string
 	googleType       string // event_type
 	interactionState string
+	metrics          bool // Bedrock's end
 }
 
 // inspect gathers what b says; it may be cut off.
@@ -224,6 +225,8 @@ func (p *problem) composite(n node, filled bool) {
 		p.candidate.index, p.candidate.finish = "", ""
 	case nMessage:
 		p.answer = true
+	case nMetrics:
+		p.metrics = true
 	}
 }
 

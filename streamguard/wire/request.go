@@ -105,7 +105,8 @@ func (r *Request) ReadBody(contentType string, body io.Reader) error {
 	return err
 }
 
-// bodyDecides reports whether a body of the format can ask for a stream.
+// bodyDecides reports whether a body of the format says what is asked for; else
+// the path does.
 func (r *Request) bodyDecides() bool { return r.Format == nil || !r.Format.pathStream }
 
 type requestSink struct {
@@ -134,7 +135,7 @@ func (s *requestSink) WriteString(p string) (int, error) {
 // field implements fieldSink.
 func (s *requestSink) field(n node, kind byte, v []byte) {
 	switch {
-	case n == nRequestModel && kind == kindString:
+	case n == nRequestModel && kind == kindString && (s.r.bodyDecides() || s.r.Model == ""):
 		if len(v) > 0 && len(v) <= maxModel {
 			s.r.Model = string(v)
 		}

@@ -1,0 +1,346 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// newBedrock is the Converse and Invoke methods of Amazon Bedrock. What a model
+// gets and gives by Invoke is its vendor's business; its streams are known by
+// what Bedrock adds and by the end marks of the usual vendors.
+func newBedrock() *Format {
+	return &Format{
+		name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
+		match: matchBedrock, framing: func(byte) framing { return frameFraming{} }, shape: bedrockShape,
+		judge: bedrockJudge, errorBody: bedrockError,
+	}
+}
+
+// bedrockEmbeddings is an embedding model that is invoked.
+var bedrockEmbeddings = &Format{
+	name: "embeddings", operation: "embeddings", endless: true, anyBody: true, pathStream: true,
+	match: matchBedrockEmbeddings, judge: bedrockJudge, errorBody: bedrockError,
+}
+
+func matchBedrock(method string, u *url.URL) (string, bool) {
+	i := strings.LastIndex(u.Path, "/model/")
+	if method != http.MethodPost || i < 0 {
+		return "", false
+	}
+	rest := u.Path[i+len("/model/"):]
+	j := strings.LastIndexByte(rest, '/')
+	if j <= 0 {
+		return "", false
+	}
+	switch rest[j+1:] {
+	case "converse", "converse-stream", "invoke", "invoke-with-response-stream":
+		return u.Path[i:], true
+	}
+	return "", false
+}
+
+// matchBedrockEmbeddings knows embedding models by their names:
+// amazon.titan-embed-text-v2:0, cohere.embed-english-v3.
+func matchBedrockEmbeddings(method string, u *url.URL) (string, bool) {
+	e, ok := matchBedrock(method, u)
+	return e, ok && strings.HasSuffix(e, "/invoke") && strings.Contains(e, "embed")
+}
+
+// bedrockShape goes by the label, or by the first byte: frames of less than
+// 16 MiB begin with a zero.
+func bedrockShape(head []byte, contentType string, stream bool) Shape {
+	if mediaType(contentType) == "application/vnd.amazon.eventstream" ||
+		stream && len(head) > 0 && head[0] <= 1 {
+		return ShapeEvents
+	}
+	return Sniff(head)
+}
+
+// bedrock judges one frame.
+func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
+	if !h.tells() {
+		return s.fail(bedrockProblem(h, inspect(payload)))
+	}
+	if string(h.eventType) == "chunk" {
+		return s.bedrockChunk(payload)
+	}
+	if len(payload) > 0 && !valid(payload) {
+		return MarkMalformed
+	}
+	return s.converse(h.eventType)
+}
+
+// converse gives the marks of an event of ConverseStream. The usage comes
+// behind the end.
+func (s *Stream) converse(eventType []byte) Mark {
+	switch string(eventType) {
+	case "initial-response":
+		return 0
+	case "contentBlockDelta":
+		return MarkData | MarkContent
+	case "messageStop":
+		s.ended = true
+		return MarkData | MarkEnd
+	case "metadata":
+		if s.ended {
+			return MarkData | MarkFinal
+		}
+	}
+	return MarkData
+}
+
+// bedrockChunk judges an event of InvokeModelWithResponseStream, which holds the
+// model's own event in base64.
+func (s *Stream) bedrockChunk(payload []byte) Mark {
+	var encoded []byte
+	p := parse(payload)
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "bytes" {
+			encoded = text(p.raw())
+			continue
+		}
+		p.skip()
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	event, err := base64.StdEncoding.AppendDecode(s.join[:0], encoded)
+	s.join = event[:0]
+	if err != nil || len(event) > 0 && event[0] == '{' && !valid(event) {
+		return MarkMalformed
+	}
+	n := readModelEvent(event)
+	switch {
+	case n.failed:
+		return s.fail(inspect(event))
+	case n.ended:
+		s.ended = true
+		return MarkData | MarkEnd
+	case n.content:
+		return MarkData | MarkContent
+	}
+	return MarkData
+}
+
+// A modelEvent is what a model's own event says, whoever's it is.
+type modelEvent struct {
+	failed, ended, content bool
+}
+
+// readModelEvent knows the end by the metrics that Bedrock adds to a model's
+// last event, and by the vendors' own marks: Anthropic's message_stop, Nova's
+// messageStop, Titan's completionReason, Llama's stop_reason, Cohere's
+// is_finished, and finish_reason and stop_reason in choices and outputs.
+func readModelEvent(b []byte) modelEvent {
+	n := modelEvent{content: true}
+	p := parse(b)
+	if p.kind() != '{' {
+		return n
+	}
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "type":
+			switch string(text(p.raw())) {
+			case "message_stop":
+				n.ended = true
+			case "error":
+				n.failed = true
+			case "message_start", "content_block_start", "content_block_stop", "ping":
+				n.content = false
+			}
+		case "amazon-bedrock-invocationMetrics", "messageStop", "metadata":
+			n.ended = p.filled() || n.ended
+		case "completionReason", "stop_reason", "finish_reason":
+			n.ended = p.filled() || n.ended
+		case "is_finished":
+			n.ended = string(p.raw()) == "true" || n.ended
+		case "delta":
+			n.ended = hasReason(&p) || n.ended
+		case "choices", "outputs":
+			n.ended = n.list(&p) || n.ended
+		case "error":
+			n.failed = p.filled() || n.failed
+		default:
+			p.skip()
+		}
+	}
+	return n
+}
+
+// list reports whether each of the choices has finished.
+func (n *modelEvent) list(p *parser) bool {
+	if p.kind() != '[' {
+		p.skip()
+		return false
+	}
+	finished, open := 0, 0
+	for ok := p.array(); ok && p.element(); {
+		if hasReason(p) {
+			finished++
+		} else {
+			open++
+		}
+	}
+	return finished > 0 && open == 0
+}
+
+// hasReason consumes an object and reports whether it tells why it ended.
+func hasReason(p *parser) (found bool) {
+	if p.kind() != '{' {
+		p.skip()
+		return false
+	}
+	for ok := p.object(); ok && p.member(); {
+		reason := bytes.HasSuffix(p.name, []byte("_reason"))
+		found = p.filled() && reason || found
+	}
+	return found
+}
+
+// bedrockLarge judges a frame that flowed through. p is what its payload says,
+// or, of a chunk, what the model's event says.
+func (s *Stream) bedrockLarge(h *frameHead, p *problem) Mark {
+	if !h.tells() {
+		return s.fail(bedrockProblem(h, p))
+	}
+	switch {
+	case string(h.eventType) != "chunk":
+		return s.converse(h.eventType)
+	case p.topError || p.eventType == "error":
+		return s.fail(p)
+	case p.metrics || p.eventType == "message_stop" || p.stopReason || p.states.done():
+		s.ended = true
+		return MarkData | MarkContent | MarkEnd
+	}
+	return MarkData | MarkContent
+}
+
+// A chunkReader takes the model's event out of a chunk's payload that comes in
+// pieces.
+type chunkReader struct {
+	key   int // how much of chunkKey was seen
+	over  bool
+	group [4]byte // of base64
+	n     int
+}
+
+const chunkKey = `"bytes":"`
+
+// feed gives what the pieces of payload hold to take.
+func (r *chunkReader) feed(b []byte, take func([]byte)) {
+	for _, c := range b {
+		switch {
+		case r.over:
+			return
+		case r.key < len(chunkKey):
+			switch c {
+			case chunkKey[r.key]:
+				r.key++
+			case chunkKey[0]:
+				r.key = 1
+			default:
+				r.key = 0
+			}
+		case c == '"':
+			r.over = true
+		default:
+			r.group[r.n] = c
+			if r.n++; r.n == len(r.group) {
+				r.n = 0
+				var out [3]byte
+				n, _ := base64.StdEncoding.Decode(out[:], r.group[:]) // an error ends the text
+				take(out[:n])
+			}
+		}
+	}
+}
+
+// bedrockStatus holds the statuses that Bedrock sends for its exceptions.
+var bedrockStatus = map[string]string{
+	"throttlingexception":           "429",
+	"modelnotreadyexception":        "429",
+	"servicequotaexceededexception": "429",
+	"modeltimeoutexception":         "408",
+	"modelerrorexception":           "424",
+	"modelstreamerrorexception":     "424",
+	"internalserverexception":       "500",
+	"internalfailure":               "500",
+	"serviceunavailableexception":   "503",
+	"validationexception":           "400",
+	"accessdeniedexception":         "403",
+	"resourcenotfoundexception":     "404",
+}
+
+// tells reports whether the frame is an event, and no error.
+func (h *frameHead) tells() bool {
+	return string(h.messageType) != "exception" && string(h.messageType) != "error"
+}
+
+// bedrockProblem gives p the name of the exception and its status.
+func bedrockProblem(h *frameHead, p *problem) *problem {
+	p.hasError = true
+	if p.kind = string(h.exceptionType); p.kind == "" {
+		p.kind = string(h.errorCode)
+	}
+	if p.message == "" {
+		p.message = string(h.errorMessage)
+	}
+	p.status = bedrockStatus[strings.ToLower(p.kind)]
+	if p.nested == "" {
+		p.nested = p.kind
+	}
+	return p
+}
+
+// bedrockJudge looks for an error envelope and judges nothing else: what an
+// answer looks like is the model's business.
+func bedrockJudge(f *Format, provider string, b []byte) Verdict {
+	if !valid(b) {
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	}
+	if v := f.hidden(b, true); v != nil {
+		return Verdict{Failure: v}
+	}
+	return Verdict{Usable: true}
+}
+
+// bedrockError renders what AWS clients read; they look for the error's name in
+// a header first, and then in __type.
+func bedrockError(status int, typ, code, message string) []byte {
+	name := code
+	if name == "" {
+		name = typ
+	}
+	if !strings.HasSuffix(name, "Exception") {
+		name = bedrockName(status)
+	}
+	b := append([]byte(`{"__type":`), quote(name)...)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	if code != "" && code != name { // a member "code" would be taken for the name
+		b = append(append(b, `,"reason":`...), quote(code)...)
+	}
+	return append(b, '}')
+}
+
+// bedrockName returns the name of the exception for a status.
+func bedrockName(status int) string {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "AccessDeniedException"
+	case http.StatusNotFound:
+		return "ResourceNotFoundException"
+	case http.StatusTooManyRequests:
+		return "ThrottlingException"
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return "ModelTimeoutException"
+	case http.StatusInternalServerError:
+		return "InternalServerException"
+	}
+	if status < 500 {
+		return "ValidationException"
+	}
+	return "ServiceUnavailableException"
+}

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// frameFraming is application/vnd.amazon.eventstream: binary frames, each with
+// a prelude (length of the frame, length of its headers, CRC of these two), its
+// headers, a payload and a CRC of all of it. Numbers are big endian.
+type frameFraming struct{}
+
+const (
+	preludeSize = 12
+	frameExtra  = preludeSize + 4 // what a frame has beside headers and payload
+	// maxFrame is the format's own limit: 16 MiB of payload, 128 KiB of headers.
+	maxFrame   = 16<<20 + maxHeaders + frameExtra
+	maxHeaders = 128 << 10
+)
+
+// frameSize returns the length of the frame that begins with b and of its
+// headers; it is not ok if no frame can begin so.
+func frameSize(b []byte) (size, headers int, ok bool) {
+	size = int(binary.BigEndian.Uint32(b))
+	headers = int(binary.BigEndian.Uint32(b[4:]))
+	ok = headers <= maxHeaders && size >= frameExtra && size <= maxFrame && headers <= size-frameExtra &&
+		crc32.ChecksumIEEE(b[:8]) == binary.BigEndian.Uint32(b[8:])
+	return size, headers, ok
+}
+
+// next finds a frame by its prelude. Where none can begin, all that there is is
+// an event, which event finds to be malformed.
+func (frameFraming) next(_ *Stream, buf []byte) int {
+	if len(buf) < preludeSize {
+		return 0
+	}
+	size, _, ok := frameSize(buf)
+	switch {
+	case !ok:
+		return len(buf)
+	case size > len(buf):
+		return 0
+	}
+	return size
+}
+
+func (frameFraming) event(s *Stream, ev []byte) Mark {
+	if len(ev) < frameExtra {
+		return MarkMalformed
+	}
+	size, headers, ok := frameSize(ev)
+	if !ok || size != len(ev) || crc32.ChecksumIEEE(ev[:size-4]) != binary.BigEndian.Uint32(ev[size-4:]) {
+		return MarkMalformed
+	}
+	h, ok := readFrameHead(ev[preludeSize : preludeSize+headers])
+	if !ok {
+		return MarkMalformed
+	}
+	if s.final {
+		return 0
+	}
+	m := s.bedrock(&h, ev[preludeSize+headers:size-4])
+	s.count(m)
+	return m
+}
+
+// rest finds nothing: a frame is whole with its last byte.
+func (frameFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
+
+// frame adds nothing: the reader of such a stream sees the error of Read.
+func (frameFraming) frame(*Stream, string, []byte) []byte { return nil }
+
+func (frameFraming) closeLarge(*Stream) []byte { return nil }
+
+// A frameHead holds the headers that tell what a frame is.
+type frameHead struct {
+	messageType   []byte // event, exception, error
+	eventType     []byte
+	exceptionType []byte
+	errorCode     []byte
+	errorMessage  []byte
+}
+
+// headerSizes are the lengths of the values of fixed length by their type:
+// true, false, byte, short, integer, long, then timestamp and UUID.
+var headerSizes = map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+
+// readFrameHead reads headers: a length byte and a name, a type byte and a
+// value, for bytes (6) and text (7) with a length of two bytes.
+func readFrameHead(b []byte) (h frameHead, ok bool) {
+	for len(b) > 0 {
+		n := int(b[0])
+		if len(b) < 1+n+1 {
+			return h, false
+		}
+		name, kind := b[1:1+n], b[1+n]
+		b = b[2+n:]
+		size, fixed := headerSizes[kind]
+		if !fixed {
+			if kind != 6 && kind != 7 || len(b) < 2 {
+				return h, false
+			}
+			size = int(binary.BigEndian.Uint16(b))
+			b = b[2:]
+		}
+		if len(b) < size {
+			return h, false
+		}
+		h.set(name, b[:size])
+		b = b[size:]
+	}
+	return h, true
+}
+
+func (h *frameHead) set(name, value []byte) {
+	switch string(name) {
+	case ":message-type":
+		h.messageType = value
+	case ":event-type":
+		h.eventType = value
+	case ":exception-type":
+		h.exceptionType = value
+	case ":error-code":
+		h.errorCode = value
+	case ":error-message":
+		h.errorMessage = value
+	}
+}
+
+// A largeFrame is a frame that flows through: its beginning is kept for its
+// headers, its payload goes by.
+type largeFrame struct {
+	head      []byte // prelude and headers
+	size      int    // of the frame
+	headers   int
+	seen      int
+	sum       uint32 // CRC of all but the last four bytes
+	last      [4]byte
+	malformed bool
+	isChunk   bool
+	chunk     chunkReader
+}
+
+// large takes a frame as it comes. One that cannot be a frame never ends.
+func (frameFraming) large(s *Stream, part []byte) (int, bool) {
+	l := s.big.frame
+	if l == nil {
+		l = &largeFrame{}
+		s.big.frame = l
+	}
+	i := 0
+	for ; len(l.head) < preludeSize && i < len(part); i++ {
+		l.head = append(l.head, part[i])
+	}
+	if l.size == 0 && len(l.head) == preludeSize {
+		var ok bool
+		if l.size, l.headers, ok = frameSize(l.head); !ok {
+			l.size, l.headers, l.malformed = maxFrame, 0, true
+		}
+		l.sum, l.seen = crc32.ChecksumIEEE(l.head), preludeSize
+	}
+	if l.size == 0 {
+		return i, false
+	}
+	n := min(len(part)-i, l.size-l.seen)
+	l.take(s.big, part[i:i+n])
+	return i + n, l.seen == l.size || l.malformed
+}
+
+// take reads bytes behind the prelude.
+func (l *largeFrame) take(big *largeEvent, b []byte) {
+	at := l.seen
+	l.seen += len(b)
+	body := b[:max(0, min(len(b), l.size-4-at))]
+	copy(l.last[max(0, at-(l.size-4)):], b[len(body):])
+	l.sum = crc32.Update(l.sum, crc32.IEEETable, body)
+	if want := preludeSize + l.headers - at; want > 0 {
+		n := min(want, len(body))
+		l.head = append(l.head, body[:n]...)
+		if body = body[n:]; n == want {
+			h, _ := readFrameHead(l.head[preludeSize:])
+			l.isChunk = string(h.eventType) == "chunk"
+		}
+	}
+	if l.isChunk {
+		l.chunk.feed(body, big.data)
+		return
+	}
+	big.data(body)
+}
+
+// endFrame judges the large frame that is over.
+func (s *Stream) endFrame(big *largeEvent) Mark {
+	l := big.frame
+	h, ok := readFrameHead(l.head[preludeSize:])
+	if !ok || l.malformed || l.sum != binary.BigEndian.Uint32(l.last[:]) {
+		return MarkMalformed
+	}
+	if s.final {
+		return 0
+	}
+	m := s.bedrockLarge(&h, &big.problem)
+	s.count(m)
+	return m
+}
