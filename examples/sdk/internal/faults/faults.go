@@ -1,0 +1,88 @@
+// Package faults sends the same misbehaviour of a provider through each SDK,
+// over a bare client and over the stack, and says in a few words what the SDK
+// makes of it.
+package faults
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
+	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
+)
+
+var words = []string{"Hello", " there,", " friend"}
+
+// Whole is the text of the whole answer.
+var Whole = strings.Join(words, "")
+
+// settle lets what was sent reach the client before a connection is reset, so
+// that the outcome does not depend on which of the two it sees first.
+const settle = 30 * time.Millisecond
+
+// Fault is something that a provider does to every request.
+type Fault struct {
+	Name   string
+	Stream bool // it is done to a stream
+	Good   bool // the answer is whole
+	Status int  // see Want
+	Hidden bool // that status is the SDK's HiddenStatus
+	Step   func(sdks.SDK) upstreamtest.Step
+}
+
+// Want is the status that the SDK must be told under the stack; 0: any error.
+func (f Fault) Want(s sdks.SDK) int {
+	if f.Hidden {
+		return s.HiddenStatus
+	}
+	return f.Status
+}
+
+func hidden(s sdks.SDK) upstreamtest.Step {
+	return upstreamtest.Hidden(s.Hidden, http.StatusTooManyRequests)
+}
+
+func always(s upstreamtest.Step) func(sdks.SDK) upstreamtest.Step {
+	return func(sdks.SDK) upstreamtest.Step { return s }
+}
+
+var good = upstreamtest.OK(words...)
+
+// Table are the faults of the table that the README shows.
+func Table() []Fault {
+	return []Fault{
+		{Name: "whole answer", Good: true, Step: always(good)},
+		{Name: "whole stream", Stream: true, Good: true, Step: always(good)},
+		{Name: "cut between two events", Stream: true, Step: always(good.CutAfterText(2))},
+		{Name: "cut inside a line", Stream: true, Step: always(good.CutAfterText(2).InsideLine())},
+		{Name: "connection reset", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.Wait(settle)).Reset())},
+		{Name: "silent mid-stream", Stream: true, Step: always(good.CutAfterText(2).Stall())},
+		{Name: "error event first", Stream: true, Step: always(good.FailAfter(0, http.StatusServiceUnavailable))},
+		{Name: "error event mid-stream", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)))},
+		{Name: "error inside a 200", Hidden: true, Step: hidden},
+		{Name: "empty 200", Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
+		{Name: "empty stream", Stream: true, Status: http.StatusBadGateway, Step: always(good.CutAfter(0))},
+	}
+}
+
+// More are faults that the table has no room for.
+func More() []Fault {
+	return []Fault{
+		{Name: "whole stream, CRLF", Stream: true, Good: true, Step: always(good.LineEnds(upstreamtest.CRLF))},
+		{Name: "whole stream, byte by byte", Stream: true, Good: true, Step: always(good.WriteSize(1))},
+		{Name: "error inside a 200 instead of a stream", Stream: true, Hidden: true, Step: hidden},
+		{Name: "empty 200 instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
+		{Name: "page instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.HTML())},
+		{Name: "page instead of an answer", Status: http.StatusBadGateway, Step: always(upstreamtest.HTML())},
+		{Name: "answer cut short", Status: http.StatusBadGateway, Step: always(upstreamtest.Hidden(upstreamtest.HiddenTruncated, http.StatusBadGateway))},
+		{Name: "answer of null", Status: http.StatusBadGateway, Step: always(upstreamtest.Hidden(upstreamtest.HiddenNull, http.StatusBadGateway))},
+		{Name: "connection lost mid-answer", Step: always(good.CutBytes(40).FIN())},
+		{Name: "stream cut in its first event", Stream: true, Step: always(good.CutAfter(0).InsideLine())},
+		{Name: "stream cut, CRLF", Stream: true, Step: always(good.CutAfterText(2).LineEnds(upstreamtest.CRLF))},
+		{Name: "broken chunk framing", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.Wait(settle)).BadChunk())},
+		{Name: "malformed event", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.Malformed()))},
+		{Name: "503", Status: http.StatusServiceUnavailable, Step: always(upstreamtest.Status(http.StatusServiceUnavailable))},
+		{Name: "503 instead of a stream", Stream: true, Status: http.StatusServiceUnavailable, Step: always(upstreamtest.Status(http.StatusServiceUnavailable))},
+	}
+}
