@@ -3,6 +3,7 @@ package streamguard_test
 import (
 	"encoding/json"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
