@@ -33,10 +33,10 @@ var attemptOutcomes = []string{
 
 // Values of outcomeKey in surefoot.failover.calls.
 const (
-	callFirst  = iota // the first target answered well
-	callBackup        // another one did
-	callFailed        // none did
-	callCanceled      // the caller left before one did
+	callFirst    = iota // the first target answered well
+	callBackup          // another one did
+	callFailed          // none did
+	callCanceled        // the caller left before one did
 )
 
 func newTelemetry(p Policy) (*telemetry, error) {

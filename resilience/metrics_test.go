@@ -333,7 +333,6 @@ func TestMetricsLetADroppedStackGo(t *testing.T) {
 	runtime.GC()
 	assert.Len(t, m.observe(t), 1, "alive")
 	runtime.KeepAlive(tr)
-	tr = nil
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return m.callbacks() == 0
