@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -79,30 +78,14 @@ func withChrome(run func() int) int {
 		return 1
 	}
 	code := run()
+	pids := descendants()
 	closeBrowser()
 	stop()
-	if left := leftovers(dir); len(left) > 0 {
+	if left := leftovers(pids); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "FAIL: processes of the browser are still there:", left)
 		code = max(code, 1)
 	}
 	return code
-}
-
-// leftovers waits until no process names the profile directory, and tells
-// which still do. Where there is no /proc it finds none.
-func leftovers(dir string) []string {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		var pids []string
-		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, f := range files {
-			if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(dir)) {
-				pids = append(pids, filepath.Base(filepath.Dir(f)))
-			}
-		}
-		if len(pids) == 0 || time.Now().After(deadline) {
-			return pids
-		}
-	}
 }
 
 // tab is one page in a browser context of its own, and what it did that a
