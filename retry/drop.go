@@ -21,7 +21,8 @@ const (
 // and closes it.
 func drop(resp *http.Response, limit time.Duration) {
 	body := resp.Body
-	if body == http.NoBody || resp.ContentLength > dropBytes || limit <= 0 {
+	p, looked := body.(*peeked)
+	if body == http.NoBody || resp.ContentLength > dropBytes || limit <= 0 || looked && p.ended {
 		_ = body.Close()
 		return
 	}
@@ -47,7 +48,9 @@ func peek(resp *http.Response) []byte {
 	}
 	p := &peeked{ReadCloser: body, head: make([]byte, 0, size)}
 	timer := time.AfterFunc(headTime, func() { _ = body.Close() })
-	for p.err == nil && len(p.head) < headBytes {
+	// A body of declared length is over with its last byte (RFC 9112 §6.2):
+	// no Read is spent on the io.EOF behind it.
+	for p.err == nil && len(p.head) < headBytes && int64(len(p.head)) != resp.ContentLength {
 		if len(p.head) == cap(p.head) {
 			p.head = append(p.head, 0)[:len(p.head)]
 		}
@@ -59,6 +62,7 @@ func peek(resp *http.Response) []byte {
 		p.err = io.ErrUnexpectedEOF
 	}
 	head := p.head
+	p.ended = p.err != nil || int64(len(head)) == resp.ContentLength
 	resp.Body = p
 	return head
 }
@@ -66,8 +70,9 @@ func peek(resp *http.Response) []byte {
 // peeked is a body whose head was read before.
 type peeked struct {
 	io.ReadCloser
-	head []byte
-	err  error // what ended the reading of the head
+	head  []byte
+	err   error // what ended the reading of the head
+	ended bool  // the head is all there is
 }
 
 func (p *peeked) Read(b []byte) (int, error) {

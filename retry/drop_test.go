@@ -202,3 +202,43 @@ func TestJudgeAndABrokenBody(t *testing.T) {
 	require.ErrorIs(t, err, errReset)
 	require.NoError(t, resp.Body.Close())
 }
+
+// declared is a body whose io.EOF comes with a Read of its own, and hangs.
+type declared struct {
+	left  string
+	reads int
+}
+
+func (b *declared) Read(p []byte) (int, error) {
+	b.reads++
+	if b.left == "" {
+		select {} // the answer is all there: nobody needs to wait for its end
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	return n, nil
+}
+func (b *declared) Close() error { return nil }
+
+// An answer that was looked at whole, by its declared length, is dropped
+// without another Read (RFC 9112 §6.2).
+func TestDroppedAnswerOfDeclaredLengthIsNotReadOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := &declared{left: `{"error":{}}`}
+		bad := func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: body, ContentLength: 12, Request: req}, nil
+		}
+		_, rt := newScript(t, bad, status(200))
+		var seen string
+		rt.Judge = func(_ *http.Request, _ *http.Response, head []byte) retry.Advice {
+			seen = string(head)
+			return retry.Advice{}
+		}
+		rt.Policy.JitterFactor = 0
+		start := time.Now()
+		assert.Equal(t, 200, send(t, rt, get(t.Context(), t)))
+		assert.Equal(t, `{"error":{}}`, seen)
+		assert.Equal(t, 1, body.reads)
+		assert.Equal(t, 10*time.Millisecond, time.Since(start), "the backoff and nothing else")
+	})
+}
