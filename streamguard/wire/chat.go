@@ -84,6 +84,8 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			c.list(&p)
 		case "error":
 			c.err = p.filled() || c.err
+		case "x_groq":
+			c.groq(&p)
 		default:
 			p.skip()
 		}
@@ -163,6 +165,18 @@ func (c *chatChunk) choice(p *parser) {
 	}
 	if c.states.saw(index, finish) {
 		c.failed = finish
+	}
+}
+
+// groq looks for the error that Groq puts beside its own facts.
+func (c *chatChunk) groq(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		failed := string(p.name) == "error"
+		c.err = p.filled() && failed || c.err
 	}
 }
 

@@ -71,12 +71,13 @@ var (
 
 	Interactions = newInteractions()
 	Bedrock      = newBedrock()
+	DashScope    = newDashScope()
 )
 
 // formats is the list that FormatOf goes through, in order: the more specific
 // suffix comes first.
 var formats = []*Format{
-	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, bedrockEmbeddings, Bedrock,
+	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, bedrockEmbeddings, Bedrock, DashScope,
 	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings,
 }
 

@@ -72,6 +72,10 @@ var goldens = map[string]struct {
 	"bedrock/invoke_nova.bin":            {wire.Bedrock, "eyJtZXNzYWdlU3RvcCI6eyJzdG9wUmVhc29uIjoiZW5kX3R1cm4ifX0=\",\"p\":\"abcdefgh\"}", 0},
 	"bedrock/invoke_cohere.bin":          {wire.Bedrock, "$", 0},
 
+	"dashscope/text.sse":    {wire.DashScope, `"finish_reason":"stop","text":""},"usage":{"total_tokens":5,"output_tokens":2,"input_tokens":3},"request_id":"r"}`, 0},
+	"dashscope/message.sse": {wire.DashScope, "$", 0},
+	"dashscope/error.sse":   {wire.DashScope, "$", 429},
+
 	"ollama/chat.ndjson":          {wire.Ollama, "$", 0},
 	"ollama/generate_crlf.ndjson": {wire.Ollama, "$", 0},
 	"ollama/tool.ndjson":          {wire.Ollama, "$", 0},
@@ -112,6 +116,7 @@ func ending(t *testing.T, body, end string) int {
 func TestGoldensCutAtEveryByte(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.*")
 	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.Contains(f, "quirks") })
 	require.Len(t, files, len(goldens))
 	for name, g := range goldens {
 		t.Run(name, func(t *testing.T) {

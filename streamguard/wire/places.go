@@ -68,6 +68,9 @@ const (
 	nInteraction
 	nInteractionStatus
 	nMetrics
+	nOutput
+	nOutputFinish
+	nGroq
 )
 
 // problemEdges lead to every place; see wire formats' error bodies: OpenAI,
@@ -113,6 +116,9 @@ var problemEdges = []edge{
 	{root, "done", nDone}, {root, "done_reason", nDoneReason}, {root, "eval_count", nEvalCount},
 	// Bedrock; Nova's end.
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
+	{root, "x_groq", nGroq}, {nGroq, "error", nError},
+	// DashScope.
+	{root, "output", nOutput}, {nOutput, "choices", nChoices}, {nOutput, "finish_reason", nOutputFinish},
 	// Cohere; Google's Interactions.
 	{nDelta, "finish_reason", nDeltaFinish}, {nDelta, "error", nDeltaError},
 	{root, "event_type", nEventType},

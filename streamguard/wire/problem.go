@@ -181,6 +181,11 @@ func (p *problem) textField(n node, v []byte) {
 		p.blocked = len(googleReason(v)) > 0
 	case nResponse:
 		p.answer = true
+	case nOutputFinish:
+		p.choices++
+		if p.states != nil && p.states.saw(0, v) {
+			p.failedFinish = string(v)
+		}
 	case nDoneReason:
 		p.doneReason = len(v) > 0
 	case nDeltaFinish:

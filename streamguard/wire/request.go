@@ -33,7 +33,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 		return r
 	}
 	r.Model = pathModel(u.Path)
-	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path)
+	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f == DashScope && dashScopeStream(h)
 	if u.RawQuery != "" && !r.Stream {
 		q := u.Query()
 		r.Stream = q.Get("alt") == "sse" || method == http.MethodGet && f == Responses && q.Get("stream") == "true"

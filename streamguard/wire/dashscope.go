@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// newDashScope is the native text generation of Alibaba's DashScope: choices or
+// a text within an output, and a finish_reason that is the text "null" until
+// the end. A stream is asked for by a header.
+func newDashScope() *Format {
+	return &Format{
+		name: "dashscope", operation: "chat", generative: true, pathStream: true,
+		match: matchDashScope, event: dashScopeEvent, large: chatLarge,
+		judge: dashScopeJudge, errorBody: dashScopeError, abort: dashScopeAbort,
+	}
+}
+
+func matchDashScope(method string, u *url.URL) (string, bool) {
+	if method != http.MethodPost {
+		return "", false
+	}
+	for _, suffix := range [...]string{
+		"/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation",
+	} {
+		if strings.HasSuffix(u.Path, suffix) {
+			return suffix, true
+		}
+	}
+	return "", false
+}
+
+// dashScopeStream reports whether the header asks for a stream.
+func dashScopeStream(h http.Header) bool {
+	return strings.EqualFold(h.Get("X-DashScope-SSE"), "enable")
+}
+
+// output reads what DashScope puts around the choices.
+func (c *chatChunk) output(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "choices":
+			c.list(p)
+		case "text":
+			c.choices++
+			c.piece(p)
+		case "finish_reason":
+			c.choices++
+			if t := text(p.raw()); c.states.saw(0, t) {
+				c.failed = t
+			}
+		default:
+			p.skip()
+		}
+	}
+}
+
+func dashScopeEvent(s *Stream, name, data []byte) Mark {
+	c := chatChunk{states: s.choices}
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "output" {
+			c.output(&p)
+			continue
+		}
+		p.skip()
+	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	if c.choices == 0 || c.err {
+		if q := inspect(data); c.err || string(name) == "error" || q.envelope() {
+			q.hasError = true
+			return s.fail(q)
+		}
+		return 0
+	}
+	return s.chunk(&c)
+}
+
+func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
+	if b[0] != '{' {
+		return judgeNoObject(f, provider, b)
+	}
+	var c chatChunk
+	usage := false
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "output":
+			c.output(&p)
+		case "usage":
+			usage = nonZero(p.raw())
+		default:
+			p.skip()
+		}
+	}
+	switch {
+	case !p.end():
+		return f.drift(provider, "invalid JSON", ReasonMalformed)
+	case c.failed != nil:
+		return Verdict{Failure: f.told(&problem{nested: string(c.failed)}, nil)}
+	case !c.content:
+		if v := f.hidden(b, c.choices > 0); v != nil {
+			return Verdict{Failure: v}
+		}
+	}
+	if c.choices > 0 && !usage {
+		return Verdict{Empty: EmptyUsage, Usable: c.content}
+	}
+	return Verdict{Usable: c.content}
+}
+
+func dashScopeError(status int, typ, code, message string) []byte {
+	if code == "" {
+		code = typ
+	}
+	if code == "" {
+		code = errorType(status)
+	}
+	b := append([]byte(`{"code":`), quote(code)...)
+	b = append(append(b, `,"message":`...), quote(message)...)
+	return append(b, '}')
+}
+
+func dashScopeAbort(_ *Stream, status int, code, message string) (string, []byte) {
+	return "error", dashScopeError(status, "", code, message)
+}
