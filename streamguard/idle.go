@@ -64,6 +64,10 @@ func withIdle(rc io.ReadCloser, timeout time.Duration) io.ReadCloser {
 	return b
 }
 
+// maxIdleRead bounds one Read: a chunked body goes on filling a large buffer for
+// as long as bytes keep coming, which would look like silence.
+const maxIdleRead = 256 << 10
+
 type idleBody struct {
 	timeout time.Duration
 	started bool // a byte came; used by Read alone
@@ -83,12 +87,12 @@ func (b *idleBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.w.arm(b.timeout)
-	n, err := b.w.body.Read(p)
+	n, err := b.w.body.Read(p[:min(len(p), maxIdleRead)])
 	if b.w.disarm() {
 		// What arrived with the timer's last tick is still handed out.
 		b.err = &TimeoutError{Kind: TimeoutIdle, After: b.timeout}
-		if n == 0 {
-			err = b.err
+		if n == 0 || err != nil && err != io.EOF {
+			err = b.err // not what closing the body made of it
 		}
 	}
 	return n, err
