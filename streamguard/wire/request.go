@@ -36,7 +36,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f == DashScope && dashScopeStream(h)
 	if u.RawQuery != "" && !r.Stream {
 		q := u.Query()
-		r.Stream = q.Get("alt") == "sse" || method == http.MethodGet && f == Responses && q.Get("stream") == "true"
+		r.Stream = q.Get("alt") == "sse" || method == http.MethodGet && f != Unknown && q.Get("stream") == "true"
 	}
 	return r
 }

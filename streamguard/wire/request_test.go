@@ -50,9 +50,42 @@ func TestInspect(t *testing.T) {
 		"GET /v1/models":                                   {wire.Unknown, "", false, ""},
 		"POST /openai/deployments/gpt4/chat/completions?api-version=2024-10-21":                 {wire.Chat, "gpt4", false, "/chat/completions"},
 		"POST /openai/deployments/my%20dep/embeddings?api-version=1":                            {wire.Embeddings, "my dep", false, "/embeddings"},
-		"POST /v1beta/models/gemini-3:generateContent":                                          {nil, "gemini-3", false, ""},
-		"POST /v1beta/models/gemini-3:streamGenerateContent?alt=sse":                            {nil, "gemini-3", true, ""},
-		"POST /model/anthropic.claude-v2%3A1/invoke-with-response-stream":                       {nil, "anthropic.claude-v2:1", true, ""},
+		"POST /v1beta/models/gemini-3:generateContent":                                          {wire.Gemini, "gemini-3", false, "/v1beta/models/gemini-3:generateContent"},
+		"POST /v1beta/models/gemini-3:streamGenerateContent?alt=sse":                            {wire.Gemini, "gemini-3", true, "/v1beta/models/gemini-3:streamGenerateContent"},
+		"POST /proxy/models/gemini-3:streamGenerateContent":                                     {wire.Gemini, "gemini-3", true, "/models/gemini-3:streamGenerateContent"},
+		"POST /models/gemini-3:generateContent":                                                 {wire.Gemini, "gemini-3", false, "/models/gemini-3:generateContent"},
+		"POST /v1beta/tunedModels/mine:generateContent":                                         {wire.Gemini, "mine", false, "/v1beta/tunedModels/mine:generateContent"},
+		"POST /v1/projects/p/locations/l/publishers/google/models/g-2:generateContent":          {wire.Gemini, "g-2", false, "/publishers/google/models/g-2:generateContent"},
+		"POST /v1beta1/projects/p/locations/l/publishers/google/models/g:streamGenerateContent": {wire.Gemini, "g", true, "/publishers/google/models/g:streamGenerateContent"},
+		"POST /v1/projects/p/locations/l/endpoints/123:streamGenerateContent":                   {wire.Gemini, "", true, "/endpoints/123:streamGenerateContent"},
+		"GET /v1beta/models/gemini-3:generateContent":                                           {wire.Unknown, "gemini-3", false, ""},
+		"POST /v1beta/models/gemini-3:countTokens":                                              {wire.Unknown, "gemini-3", false, ""},
+		"POST /v1internal:streamGenerateContent":                                                {wire.Unknown, "", true, ""},
+		"POST /v1beta/models/e:embedContent":                                                    {nil, "e", false, "/v1beta/models/e:embedContent"},
+		"POST /v1beta/models/e:batchEmbedContents":                                              {nil, "e", false, "/v1beta/models/e:batchEmbedContents"},
+		"POST /v1beta/interactions":                                                             {wire.Interactions, "", false, "/v1beta/interactions"},
+		"POST /interactions":                                                                    {wire.Interactions, "", false, "/interactions"},
+		"GET /v1beta/interactions/i_1?stream=true&last_event_id=e2":                             {wire.Interactions, "", true, "/v1beta/interactions/i_1"},
+		"GET /v1beta/interactions/i_1":                                                          {wire.Unknown, "", false, ""},
+		"POST /v1beta/interactions/i_1/cancel":                                                  {wire.Unknown, "", false, ""},
+		"POST /api/chat":                                                                        {wire.Ollama, "", true, "/api/chat"},
+		"POST /api/generate":                                                                    {wire.Ollama, "", true, "/api/generate"},
+		"POST /api/chat/completions":                                                            {wire.Chat, "", false, "/chat/completions"},
+		"POST /api/embed":                                                                       {nil, "", false, "/api/embed"},
+		"POST /api/embeddings":                                                                  {wire.Embeddings, "", false, "/embeddings"},
+		"GET /api/tags":                                                                         {wire.Unknown, "", false, ""},
+		"POST /api/pull":                                                                        {wire.Unknown, "", false, ""},
+		"POST /v2/chat":                                                                         {wire.Cohere, "", false, "/v2/chat"},
+		"POST /v2/embed":                                                                        {nil, "", false, "/v2/embed"},
+		"POST /v2/rerank":                                                                       {wire.Unknown, "", false, ""},
+		"POST /model/anthropic.claude-v2%3A1/invoke-with-response-stream":                       {wire.Bedrock, "anthropic.claude-v2:1", true, "/model/anthropic.claude-v2:1/invoke-with-response-stream"},
+		"POST /model/arn%3Aaws%3Abedrock%3Ax%2Fprofile/converse-stream":                         {wire.Bedrock, "arn:aws:bedrock:x/profile", true, "/model/arn:aws:bedrock:x/profile/converse-stream"},
+		"POST /model/m/converse":                                                                {wire.Bedrock, "m", false, "/model/m/converse"},
+		"POST /model/m/invoke":                                                                  {wire.Bedrock, "m", false, "/model/m/invoke"},
+		"POST /model/amazon.titan-embed-text-v2%3A0/invoke":                                     {nil, "amazon.titan-embed-text-v2:0", false, "/model/amazon.titan-embed-text-v2:0/invoke"},
+		"POST /model/m/count-tokens":                                                            {wire.Unknown, "m", false, ""},
+		"POST /api/v1/services/aigc/text-generation/generation":                                 {wire.DashScope, "", false, "/services/aigc/text-generation/generation"},
+		"POST /api/v1/services/aigc/text2image/image-synthesis":                                 {wire.Unknown, "", false, ""},
 		"POST /v1/projects/p/locations/l/publishers/anthropic/models/claude@1:streamRawPredict": {wire.Messages, "claude@1", true, "/publishers/anthropic/models/claude@1:streamRawPredict"},
 		"POST /v1/projects/p/locations/l/publishers/anthropic/models/claude@1:rawPredict":       {wire.Messages, "claude@1", false, "/publishers/anthropic/models/claude@1:rawPredict"},
 		"POST /v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:other":        {wire.Unknown, "count-tokens", false, ""},
@@ -63,9 +96,13 @@ func TestInspect(t *testing.T) {
 		got := wire.Inspect(method, u, nil)
 		if want.format != nil {
 			assert.Equal(t, want.format, got.Format, target)
-			assert.Equal(t, want.format, wire.FormatOf(method, u), target)
-			assert.Equal(t, want.endpoint, got.Format.Endpoint(u), target)
+		} else { // embeddings with errors of their own
+			assert.Equal(t, "embeddings", got.Format.String(), target)
+			assert.False(t, got.Format.Generative(), target)
+			assert.True(t, got.Format.Inference(), target)
 		}
+		assert.Equal(t, got.Format, wire.FormatOf(method, u), target)
+		assert.Equal(t, want.endpoint, got.Format.Endpoint(u), target)
 		assert.Equal(t, want.model, got.Model, target)
 		assert.Equal(t, want.stream, got.Stream, target)
 	}
@@ -75,17 +112,50 @@ func TestInspect(t *testing.T) {
 	assert.False(t, wire.Inspect("POST", u, http.Header{"Accept": {"application/json"}}).Stream)
 }
 
+// Who decides whether a stream is asked for, and for which model.
+func TestWhatTheBodySays(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, body string
+		want       wire.Request
+	}{
+		"Ollama streams by default":     {"/api/chat", `{"model":"m"}`, wire.Request{Format: wire.Ollama, Model: "m", Stream: true}},
+		"Ollama, null":                  {"/api/chat", `{"model":"m","stream":null}`, wire.Request{Format: wire.Ollama, Model: "m", Stream: true}},
+		"Ollama, off":                   {"/api/generate", `{"stream":false,"model":"m"}`, wire.Request{Format: wire.Ollama, Model: "m"}},
+		"Gemini's path decides":         {"/v1beta/models/g:streamGenerateContent", `{"stream":false,"model":"x"}`, wire.Request{Format: wire.Gemini, Model: "g", Stream: true}},
+		"Gemini's path, no stream":      {"/v1beta/models/g:generateContent", `{"stream":true}`, wire.Request{Format: wire.Gemini, Model: "g"}},
+		"Bedrock's path decides":        {"/model/m/invoke", `{"stream":true,"model":"x"}`, wire.Request{Format: wire.Bedrock, Model: "m"}},
+		"a tuned model's endpoint":      {"/v1/projects/p/locations/l/endpoints/1:generateContent", `{"model":"x"}`, wire.Request{Format: wire.Gemini, Model: "x"}},
+		"Cohere":                        {"/v2/chat", `{"model":"m","stream":true}`, wire.Request{Format: wire.Cohere, Model: "m", Stream: true}},
+		"Interactions":                  {"/v1beta/interactions", `{"model":"m","stream":true}`, wire.Request{Format: wire.Interactions, Model: "m", Stream: true}},
+		"DashScope's body says nothing": {"/api/v1/services/aigc/text-generation/generation", `{"model":"m","stream":true}`, wire.Request{Format: wire.DashScope, Model: "m"}},
+	} {
+		u, err := url.Parse("https://api.example.com" + c.path)
+		require.NoError(t, err)
+		got := wire.Inspect("POST", u, nil)
+		require.NoError(t, got.ReadBody("application/json", strings.NewReader(c.body)))
+		assert.Equal(t, c.want, got, name)
+	}
+	u := &url.URL{Path: "/api/v1/services/aigc/text-generation/generation"}
+	assert.True(t, wire.Inspect("POST", u, http.Header{"X-Dashscope-Sse": {"enable"}}).Stream)
+}
+
 func TestFormats(t *testing.T) {
 	for f, want := range map[*wire.Format]struct {
 		name, operation       string
 		inference, generative bool
 	}{
-		wire.Chat:        {"chat completions", "chat", true, true},
-		wire.Completions: {"completions", "text_completion", true, true},
-		wire.Responses:   {"responses", "chat", true, true},
-		wire.Messages:    {"messages", "chat", true, true},
-		wire.Embeddings:  {"embeddings", "embeddings", true, false},
-		wire.Unknown:     {"unknown", "", false, false},
+		wire.Chat:         {"chat completions", "chat", true, true},
+		wire.Gemini:       {"gemini", "generate_content", true, true},
+		wire.Interactions: {"interactions", "chat", true, true},
+		wire.Ollama:       {"ollama", "chat", true, true},
+		wire.Cohere:       {"cohere", "chat", true, true},
+		wire.Bedrock:      {"bedrock", "chat", true, true},
+		wire.DashScope:    {"dashscope", "chat", true, true},
+		wire.Completions:  {"completions", "text_completion", true, true},
+		wire.Responses:    {"responses", "chat", true, true},
+		wire.Messages:     {"messages", "chat", true, true},
+		wire.Embeddings:   {"embeddings", "embeddings", true, false},
+		wire.Unknown:      {"unknown", "", false, false},
 	} {
 		assert.Equal(t, want.name, f.String())
 		assert.Equal(t, want.operation, f.Operation())
