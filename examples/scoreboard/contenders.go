@@ -64,6 +64,7 @@ func openRetryable(s *site) (ask, func(), error) {
 	return plain(c.StandardClient(), s.primary.URL, nil), c.HTTPClient.CloseIdleConnections, nil
 }
 
+//nolint:bodyclose // what the linter sees are builders of policies for responses
 func openFailsafe(s *site) (ask, func(), error) {
 	retries := failsafehttp.NewRetryPolicyBuilder().
 		WithMaxRetries(3).
