@@ -108,12 +108,13 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 		return MarkMalformed
 	}
 	event, err := base64.StdEncoding.AppendDecode(s.join[:0], encoded)
-	s.join = event[:0]
-	if err != nil || len(event) > 0 && event[0] == '{' && !valid(event) {
+	if s.join = event[:0]; err != nil {
 		return MarkMalformed
 	}
 	n := readModelEvent(event)
 	switch {
+	case n.malformed:
+		return MarkMalformed
 	case n.failed:
 		return s.fail(inspect(event))
 	case n.ended:
@@ -127,7 +128,7 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 
 // A modelEvent is what a model's own event says, whoever's it is.
 type modelEvent struct {
-	failed, ended, content bool
+	malformed, failed, ended, content bool
 }
 
 // readModelEvent knows the end by the metrics that Bedrock adds to a model's
@@ -167,6 +168,7 @@ func readModelEvent(b []byte) modelEvent {
 			p.skip()
 		}
 	}
+	n.malformed = !p.end()
 	return n
 }
 

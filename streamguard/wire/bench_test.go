@@ -2,8 +2,13 @@ package wire_test
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +41,62 @@ func messagesEvents(n int) string {
 		fmt.Fprintf(&b, "event: content_block_delta\n"+`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word%d"}}`+"\n\n", i)
 	}
 	return b.String() + "event: message_stop\n" + `data: {"type":"message_stop"}` + "\n\n"
+}
+
+// vendorStreams are streams of n content events in the formats beside OpenAI's
+// and Anthropic's; events differ in more than their text, where real ones do.
+func vendorStreams(n int) map[string]struct {
+	format *wire.Format
+	body   string
+} {
+	var gemini, array, ollama, cohere, interactions, converse, invoke, dashscope strings.Builder
+	for i := range n {
+		g := fmt.Sprintf(`{"candidates": [{"content": {"parts": [{"text": " word%d"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 4,"candidatesTokenCount": %d,"totalTokenCount": %d},"modelVersion": "gemini-2.5-flash","responseId": "kYx1aIq2"}`, i%10, i, i+4)
+		gemini.WriteString("data: " + g + "\r\n\r\n")
+		array.WriteString(map[bool]string{true: "[", false: ",\r\n"}[i == 0] + g + "\n")
+		fmt.Fprintf(&ollama, `{"model":"llama3.2","created_at":"2026-01-02T03:04:05.%06dZ","message":{"role":"assistant","content":" word%d"},"done":false}`+"\n", i, i%10)
+		fmt.Fprintf(&cohere, "event: content-delta\ndata: "+`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":" word%d"}}}}`+"\n\n", i%10)
+		fmt.Fprintf(&interactions, "event: content.delta\ndata: "+`{"event_type":"content.delta","index":0,"delta":{"type":"text","text":" word%d"},"event_id":"e%d"}`+"\n\n", i%10, i)
+		fmt.Fprintf(&dashscope, "id:%d\nevent:result\n:HTTP_STATUS/200\ndata:"+`{"output":{"finish_reason":"null","text":" word%d"},"usage":{"total_tokens":%d},"request_id":"r"}`+"\n\n", i, i%10, i)
+		converse.Write(frame("contentBlockDelta", fmt.Sprintf(`{"contentBlockIndex":0,"delta":{"text":" word%d"},"p":"abcdefghijkl"}`, i%10)))
+		inner := fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word%d"}}`, i%10)
+		invoke.Write(frame("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(inner))+`","p":"abcdefghijkl"}`))
+	}
+	stop := `{"candidates":[{"finishReason":"STOP","index":0}]}`
+	return map[string]struct {
+		format *wire.Format
+		body   string
+	}{
+		"gemini":           {wire.Gemini, gemini.String() + "data: " + stop + "\r\n\r\n"},
+		"gemini array":     {wire.Gemini, array.String() + "," + stop + "]"},
+		"ollama":           {wire.Ollama, ollama.String() + oDone},
+		"cohere":           {wire.Cohere, cohere.String() + event("message-end", `{"type":"message-end","delta":{"finish_reason":"COMPLETE"}}`)},
+		"interactions":     {wire.Interactions, interactions.String() + event("", `{"event_type":"interaction.completed"}`)},
+		"bedrock converse": {wire.Bedrock, converse.String() + string(frame("messageStop", `{"stopReason":"end_turn"}`))},
+		"bedrock invoke":   {wire.Bedrock, invoke.String() + string(frame("messageStop", `{"stopReason":"end_turn"}`))},
+		"dashscope":        {wire.DashScope, dashscope.String() + event("", `{"output":{"text":"","finish_reason":"stop"}}`)},
+	}
+}
+
+// frame is an event in a binary frame of Bedrock.
+func frame(eventType, payload string) []byte {
+	var head []byte
+	for _, h := range [][2]string{{":event-type", eventType}, {":content-type", "application/json"}, {":message-type", "event"}} {
+		head = append(append(head, byte(len(h[0]))), h[0]...)
+		head = append(binary.BigEndian.AppendUint16(append(head, 7), uint16(len(h[1]))), h[1]...)
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(16+len(head)+len(payload)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(head)))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	b = append(append(b, head...), payload...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+func BenchmarkVendorStreams(b *testing.B) {
+	streams := vendorStreams(10000)
+	for _, name := range slices.Sorted(maps.Keys(streams)) {
+		b.Run(name, func(b *testing.B) { benchStream(b, streams[name].format, streams[name].body) })
+	}
 }
 
 func benchStream(b *testing.B, f *wire.Format, body string) {

@@ -12,7 +12,7 @@ import (
 func newDashScope() *Format {
 	return &Format{
 		name: "dashscope", operation: "chat", generative: true, pathStream: true,
-		match: matchDashScope, event: dashScopeEvent, large: chatLarge,
+		match: matchDashScope, event: dashScopeEvent, large: dashScopeLarge,
 		judge: dashScopeJudge, errorBody: dashScopeError, abort: dashScopeAbort,
 	}
 }
@@ -48,6 +48,7 @@ func (c *chatChunk) output(p *parser) {
 			c.list(p)
 		case "text":
 			c.choices++
+			c.states.saw(0, nil)
 			c.piece(p)
 		case "finish_reason":
 			c.choices++
@@ -64,11 +65,14 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 	c := chatChunk{states: s.choices}
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "output" {
+		switch string(p.name) {
+		case "output":
 			c.output(&p)
-			continue
+		case "error":
+			c.err = p.filled() || c.err
+		default:
+			p.skip()
 		}
-		p.skip()
 	}
 	if !p.end() {
 		return MarkMalformed
@@ -79,6 +83,42 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 			return s.fail(q)
 		}
 		return 0
+	}
+	return s.chunk(&c)
+}
+
+// A dashScopeOutput gathers a large event's output.
+type dashScopeOutput struct {
+	said          bool // a text, which may be empty
+	index, finish string
+	choices       int
+	states        choiceStates
+	failed        string
+}
+
+// end ends a choice, or the output itself, whose text is a choice of its own.
+func (o *dashScopeOutput) end(choice bool) {
+	if choice || o.said || o.finish != "" {
+		o.choices++
+		if o.states.saw(choiceIndex([]byte(o.index)), []byte(o.finish)) {
+			o.failed = o.finish
+		}
+	}
+	o.said, o.index, o.finish = false, "", ""
+}
+
+func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
+	if p.topError || p.output.choices == 0 && (string(name) == "error" || p.envelope()) {
+		p.hasError = true
+		return s.fail(p)
+	}
+	if p.output.choices == 0 {
+		return 0
+	}
+	c := chatChunk{states: s.choices, content: true}
+	c.states.merge(&p.output.states)
+	if p.output.failed != "" {
+		c.failed = []byte(p.output.failed)
 	}
 	return s.chunk(&c)
 }

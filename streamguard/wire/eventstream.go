@@ -28,8 +28,8 @@ func frameSize(b []byte) (size, headers int, ok bool) {
 	return size, headers, ok
 }
 
-// next finds a frame by its prelude. Where none can begin, all that there is is
-// an event, which event finds to be malformed.
+// next finds a frame by its prelude. Where none can begin, that is an event,
+// which event finds to be malformed.
 func (frameFraming) next(_ *Stream, buf []byte) int {
 	if len(buf) < preludeSize {
 		return 0
@@ -37,7 +37,7 @@ func (frameFraming) next(_ *Stream, buf []byte) int {
 	size, _, ok := frameSize(buf)
 	switch {
 	case !ok:
-		return len(buf)
+		return preludeSize
 	case size > len(buf):
 		return 0
 	}
@@ -81,9 +81,9 @@ type frameHead struct {
 	errorMessage  []byte
 }
 
-// headerSizes are the lengths of the values of fixed length by their type:
-// true, false, byte, short, integer, long, then timestamp and UUID.
-var headerSizes = map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+// headerSizes are the lengths of the values by their type: true, false, byte,
+// short, integer, long, bytes, text, timestamp, UUID; -1 is told by two bytes.
+var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
 // readFrameHead reads headers: a length byte and a name, a type byte and a
 // value, for bytes (6) and text (7) with a length of two bytes.
@@ -93,11 +93,14 @@ func readFrameHead(b []byte) (h frameHead, ok bool) {
 		if len(b) < 1+n+1 {
 			return h, false
 		}
-		name, kind := b[1:1+n], b[1+n]
+		name, kind := b[1:1+n], int(b[1+n])
 		b = b[2+n:]
-		size, fixed := headerSizes[kind]
-		if !fixed {
-			if kind != 6 && kind != 7 || len(b) < 2 {
+		if kind >= len(headerSizes) {
+			return h, false
+		}
+		size := headerSizes[kind]
+		if size < 0 {
+			if len(b) < 2 {
 				return h, false
 			}
 			size = int(binary.BigEndian.Uint16(b))

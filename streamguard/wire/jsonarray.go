@@ -39,15 +39,10 @@ type balance struct {
 // with them.
 func (a *balance) scan(p []byte) (int, bool) {
 	for i := 0; i < len(p); i++ {
-		switch {
-		case a.escaped:
-			a.escaped = false
-			continue
-		case a.inText:
-			if i = stringStop(p, i); i == len(p) {
-				return i, false
+		if a.inText {
+			if i = a.text(p, i); a.inText {
+				return len(p), false
 			}
-			a.escaped, a.inText = p[i] == '\\', p[i] != '"'
 			continue
 		}
 		switch p[i] {
@@ -62,6 +57,27 @@ func (a *balance) scan(p []byte) (int, bool) {
 		}
 	}
 	return len(p), false
+}
+
+// text goes on in a string and returns where its closing quote is, if it is.
+func (a *balance) text(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		if a.escaped {
+			a.escaped = false
+			continue
+		}
+		if i = stringStop(p, i); i == len(p) {
+			break
+		}
+		switch p[i] {
+		case '"':
+			a.inText = false
+			return i
+		case '\\':
+			a.escaped = true
+		}
+	}
+	return i
 }
 
 // step reads p up to the end of the event, if it is there. p[from:to] belongs

@@ -70,6 +70,10 @@ const (
 	nMetrics
 	nOutput
 	nOutputFinish
+	nOutputText
+	nOutputChoices
+	nOutputChoice
+	nOutputIndex
 	nGroq
 )
 
@@ -118,7 +122,9 @@ var problemEdges = []edge{
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	{root, "x_groq", nGroq}, {nGroq, "error", nError},
 	// DashScope.
-	{root, "output", nOutput}, {nOutput, "choices", nChoices}, {nOutput, "finish_reason", nOutputFinish},
+	{root, "output", nOutput}, {nOutput, "finish_reason", nOutputFinish}, {nOutput, "text", nOutputText},
+	{nOutput, "choices", nOutputChoices}, {nOutputChoices, elements, nOutputChoice},
+	{nOutputChoice, "index", nOutputIndex}, {nOutputChoice, "finish_reason", nOutputFinish},
 	// Cohere; Google's Interactions.
 	{nDelta, "finish_reason", nDeltaFinish}, {nDelta, "error", nDeltaError},
 	{root, "event_type", nEventType},

@@ -56,6 +56,7 @@ type problem struct {
 	googleType       string // event_type
 	interactionState string
 	metrics          bool // Bedrock's end
+	output           dashScopeOutput
 }
 
 // inspect gathers what b says; it may be cut off.
@@ -117,7 +118,7 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			p.sequence = i
 		}
-	case nChoiceIndex, nCandidateIndex, nDone, nEvalCount:
+	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone, nEvalCount:
 		p.scalar(n, v, text)
 	default:
 		if text {
@@ -136,6 +137,8 @@ func (p *problem) scalar(n node, v []byte, text bool) {
 		p.choice.index = string(v)
 	case n == nCandidateIndex:
 		p.candidate.index = string(v)
+	case n == nOutputIndex:
+		p.output.index = string(v)
 	case n == nEvalCount:
 		p.counted = nonZero(v)
 	}
@@ -182,10 +185,9 @@ func (p *problem) textField(n node, v []byte) {
 	case nResponse:
 		p.answer = true
 	case nOutputFinish:
-		p.choices++
-		if p.states != nil && p.states.saw(0, v) {
-			p.failedFinish = string(v)
-		}
+		p.output.finish = string(v)
+	case nOutputText:
+		p.output.said = true
 	case nDoneReason:
 		p.doneReason = len(v) > 0
 	case nDeltaFinish:
@@ -232,6 +234,8 @@ func (p *problem) composite(n node, filled bool) {
 		p.answer = true
 	case nMetrics:
 		p.metrics = true
+	case nOutput, nOutputChoice:
+		p.output.end(n == nOutputChoice)
 	}
 }
 
