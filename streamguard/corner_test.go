@@ -181,3 +181,39 @@ func TestCloseTellsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
+
+// A base that breaks the rules of http.RoundTripper costs neither a panic nor a
+// connection.
+func TestBasesThatBreakTheRules(t *testing.T) {
+	t.Parallel()
+	for name, layer := range map[string]func(http.RoundTripper) http.RoundTripper{
+		"idle":     func(b http.RoundTripper) http.RoundTripper { return &sg.Idle{Base: b, Timeout: time.Second} },
+		"unmasker": func(b http.RoundTripper) http.RoundTripper { return &sg.Unmasker{Base: b} },
+		"guard":    func(b http.RoundTripper) http.RoundTripper { return &sg.Guard{Base: b} },
+	} {
+		resp, err := layer(roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, nil //nolint:nilnil // what is tested
+		})).RoundTrip(request(t, t.Context(), chatPath, "{}"))
+		require.Error(t, err, name)
+		require.Nil(t, resp, name)
+
+		body := &closing{closed: make(chan struct{})}
+		failed := errors.New("failed")
+		resp, err = layer(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: body}, failed
+		})).RoundTrip(request(t, t.Context(), chatPath, "{}"))
+		require.ErrorIs(t, err, failed, name)
+		require.Nil(t, resp, name)
+		<-body.closed
+
+		resp, err = layer(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200}, nil
+		})).RoundTrip(request(t, t.Context(), chatPath, "{}"))
+		require.NoError(t, err, name)
+		require.NotNil(t, resp.Body, name)
+		if name == "unmasker" {
+			require.Equal(t, 502, resp.StatusCode, "an empty answer")
+		}
+		require.NoError(t, resp.Body.Close())
+	}
+}

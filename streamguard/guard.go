@@ -81,7 +81,7 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if d := g.Policy.FirstEventTimeout; d > 0 && w.Stream && w.Format != wire.Unknown {
 		first, out = startFirstEvent(out, d)
 	}
-	resp, err := base(g.Base).RoundTrip(out)
+	resp, err := send(g.Base, out)
 	if err != nil {
 		return nil, first.end(err)
 	}

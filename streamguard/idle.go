@@ -26,7 +26,7 @@ type Idle struct {
 // RoundTrip returns the base's response with its body bounded. 101, 204, 304,
 // the answer to a HEAD and [http.NoBody] are returned untouched.
 func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := base(t.Base).RoundTrip(req)
+	resp, err := send(t.Base, req)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 	case http.StatusSwitchingProtocols, http.StatusNoContent, http.StatusResetContent, http.StatusNotModified:
 		return true
 	}
-	return req.Method == http.MethodHead || resp.Body == nil
+	return req.Method == http.MethodHead
 }
 
 // withIdle bounds rc unless a layer below has done so already.
@@ -169,6 +169,26 @@ func base(rt http.RoundTripper) http.RoundTripper {
 		return http.DefaultTransport
 	}
 	return rt
+}
+
+// send has rt make the exchange and holds it to the rules: an error comes with
+// no response, anything else with a response that has a body.
+func send(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+	resp, err := base(rt).RoundTrip(req)
+	switch {
+	case err != nil && resp != nil:
+		if resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	case resp == nil:
+		return nil, errNoResponse
+	case resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	return resp, nil
 }
 
 func closeIdle(rt http.RoundTripper) {

@@ -39,7 +39,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := base(t.Base).RoundTrip(out)
+	resp, err := send(t.Base, out)
 	if err != nil {
 		return nil, err
 	}
