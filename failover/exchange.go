@@ -29,6 +29,9 @@ type exchange struct {
 func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.Response, error) {
 	ctx := req.Context()
 	call, parent := callFor(ctx)
+	if parent == nil {
+		call.room = len(c.targets)
+	}
 	off := c.policy.Disabled || failoverOff(ctx)
 	f := pl.wire.Format
 	x := &exchange{req: req, pl: pl}

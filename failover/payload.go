@@ -77,19 +77,18 @@ func (p *payload) read(req *http.Request, rewrites, named bool) error {
 // buffer reads src, without a bound where GetBody vouches that it is in
 // memory already. A larger body is left in p.rest.
 func (p *payload) buffer(req *http.Request, src io.ReadCloser) error {
-	var buf bytes.Buffer
-	if n := req.ContentLength; n > 0 {
-		buf.Grow(int(min(n, maxBuffered)) + bytes.MinRead)
-	}
 	ctx := req.Context()
-	stop := context.AfterFunc(ctx, func() { _ = src.Close() }) // ends a blocked Read
+	stop := func() bool { return true }
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, func() { _ = src.Close() }) // ends a blocked Read
+	}
 	var r io.Reader = src
 	if req.GetBody == nil {
 		r = io.LimitReader(src, maxBuffered+1)
 	}
-	_, err := buf.ReadFrom(r)
+	var err error
+	p.data, err = readAll(r, req.ContentLength)
 	stop()
-	p.data = buf.Bytes()
 	switch n := int64(len(p.data)); {
 	case ctx.Err() != nil:
 		err = ctx.Err()
@@ -111,6 +110,29 @@ func (p *payload) buffer(req *http.Request, src io.ReadCloser) error {
 	return nil
 }
 
+// readAll reads r to its end, into a buffer of the declared length where there
+// is one.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	size := int64(bytes.MinRead)
+	if length > 0 {
+		size = min(length, maxBuffered) + 1 // room for the Read that sees the end
+	}
+	b := make([]byte, 0, size)
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
 // prefixed is a body of which the beginning was read ahead.
 type prefixed struct {
 	io.Reader
@@ -129,9 +151,11 @@ func (p *payload) bytesFor(t *target, contentType string) []byte {
 		return p.data
 	}
 	replace := wire.ReplaceModel
-	if mt, params, err := mime.ParseMediaType(contentType); err == nil && mt == "multipart/form-data" {
-		replace = func(b []byte, model string) ([]byte, error) {
-			return replaceFormModel(b, params["boundary"], model)
+	if contentType != "application/json" { // what nearly all of them say needs no parsing
+		if mt, params, err := mime.ParseMediaType(contentType); err == nil && mt == "multipart/form-data" {
+			replace = func(b []byte, model string) ([]byte, error) {
+				return replaceFormModel(b, params["boundary"], model)
+			}
 		}
 	}
 	data, err := replace(p.data, t.Model)

@@ -13,6 +13,7 @@ import (
 // call is one logical request through a chain and all chains below it.
 type call struct {
 	trace *Trace // nil: none
+	room  int    // how many attempts may come of the outermost chain
 
 	mu       sync.Mutex
 	attempts []Attempt   // guarded by mu
@@ -37,6 +38,9 @@ func callFor(ctx context.Context) (*call, *leg) {
 	return &call{trace: t}, nil
 }
 
+// maxRoom bounds what is set aside for attempts that may never come.
+const maxRoom = 16
+
 func (c *call) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,6 +55,13 @@ func (c *call) end() {
 
 func (c *call) add(a Attempt) {
 	c.mu.Lock()
+	if c.attempts == nil {
+		room := 1 // usually there is no second one
+		if a.Reason != "" {
+			room = max(1, min(c.room, maxRoom))
+		}
+		c.attempts = make([]Attempt, 0, room)
+	}
 	c.attempts = append(c.attempts, a)
 	c.mu.Unlock()
 	if c.trace != nil {

@@ -53,6 +53,7 @@ type walk struct {
 	last  result
 	have  bool // last is the answer of a target
 	tried int
+	now   time.Time // of the targets passed over since the last one tried
 }
 
 // do asks the targets in order until one answers well.
@@ -112,6 +113,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		r = w.runner.run(w, l)
 	}
 	lim.lift(w, &r)
+	w.now = time.Time{}
 	r.backup = r.backup || l.backup
 	if r.empty {
 		w.skipped(t, ReasonTried)
@@ -270,7 +272,10 @@ func (w *walk) nothing() result {
 }
 
 func (w *walk) skipped(t *target, reason string) {
-	w.record(t, Attempt{Skipped: true, Reason: reason, Start: time.Now()})
+	if w.now.IsZero() {
+		w.now = time.Now()
+	}
+	w.record(t, Attempt{Skipped: true, Reason: reason, Start: w.now})
 }
 
 // record completes a and tells everybody who listens.
