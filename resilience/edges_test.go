@@ -279,3 +279,47 @@ func TestAPanicOfTheBaseIsATransportError(t *testing.T) {
 	assert.Equal(t, 502, rec.last(t).Status)
 	require.Error(t, rec.last(t).Err)
 }
+
+// A base may hand out one header map again and again.
+func TestABasesHeadersAreNotWrittenTo(t *testing.T) {
+	t.Parallel()
+	shared := http.Header{"Content-Type": {"application/json"}}
+	base := play(reply{status: 503, body: `{}`}, reply{status: 503, body: `{}`}, reply{status: 503, body: `{}`},
+		reply{status: 503, body: `{}`}, reply{status: 200, body: okJSON})
+	p := quick()
+	p.Retry.InitialBackoff = time.Millisecond
+	tr, _ := build(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+		resp, err := base.RoundTrip(req)
+		if err == nil {
+			resp.Header = shared
+		}
+		return resp, err
+	}), p)
+	for _, want := range []int{503, 200} {
+		resp, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, want, resp.StatusCode)
+		assert.Equal(t, "false", resp.Header.Get("X-Should-Retry"))
+	}
+	assert.Len(t, shared, 1)
+}
+
+func TestPolicyTimeoutHoldsForAStreamThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Timeout = 100 * time.Millisecond
+		p.Stream.IdleTimeout = time.Minute
+		tr, rec := build(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+			body := stalled(": ping\n\n")
+			context.AfterFunc(req.Context(), func() { _ = body.Close() }) // as net/http does
+			return reply{status: 200, rest: body, header: http.Header{"Content-Type": {"text/event-stream"}}}.response(req)
+		}), p)
+		start := time.Now()
+		_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		assert.Equal(t, 504, resilience.StatusOf(err))
+		assert.Equal(t, 100*time.Millisecond, time.Since(start))
+		assert.Equal(t, resilience.OutcomeTimeout, rec.last(t).Outcome)
+	})
+}

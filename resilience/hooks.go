@@ -149,6 +149,9 @@ func (t *Transport) onStream(req *http.Request) {
 	if c == nil {
 		return
 	}
+	if !c.wire.Stream {
+		c.resumeTimer() // up to the first data event
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wire.Stream, c.rec.Stream = true, true

@@ -103,7 +103,7 @@ func (c *call) headersArrived() {
 }
 
 // resumeTimer puts the time limit back on a call that goes on after the headers
-// of an answer: with another attempt.
+// of an answer: with another attempt, or with a stream that nobody asked for.
 func (c *call) resumeTimer() {
 	if c.timer != nil {
 		c.timer.Reset(c.start.Add(c.t.policy.Timeout).Sub(c.t.now()))

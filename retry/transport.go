@@ -139,10 +139,13 @@ func (c *call) last(o *outcome) (*http.Response, error) {
 		return nil, o.Err
 	}
 	if o.Number > 1 && !c.t.KeepShouldRetry {
-		if o.resp.Header == nil {
-			o.resp.Header = make(http.Header)
+		// A base may share one header map among its responses.
+		h := o.resp.Header.Clone()
+		if h == nil {
+			h = make(http.Header)
 		}
-		o.resp.Header.Set(shouldRetryHeader, "false")
+		h.Set(shouldRetryHeader, "false")
+		o.resp.Header = h
 	}
 	return o.resp, nil
 }
