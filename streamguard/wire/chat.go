@@ -86,6 +86,8 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			c.err = p.filled() || c.err
 		case "x_groq":
 			c.groq(&p)
+		case "obfuscation", "usage":
+			s.template.heedless(&p)
 		default:
 			p.skip()
 		}

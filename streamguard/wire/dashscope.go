@@ -70,6 +70,8 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 			c.output(&p)
 		case "error":
 			c.err = p.filled() || c.err
+		case "usage":
+			s.template.heedless(&p)
 		default:
 			p.skip()
 		}

@@ -25,3 +25,6 @@ func (p *parser) walk() {
 		p.skip()
 	}
 }
+
+// Forget has the next event parsed, whatever it looks like.
+func (s *Stream) Forget() { s.template.forget() }

@@ -95,6 +95,7 @@ type geminiChunk struct {
 	from, to   int // a content string in the data
 
 	usable, usage bool // of a whole body
+	template      *template
 }
 
 func (c *geminiChunk) read(p *parser) {
@@ -107,6 +108,10 @@ func (c *geminiChunk) read(p *parser) {
 		case "error":
 			c.err = p.filled() || c.err
 		case "usageMetadata":
+			if c.template != nil {
+				c.template.heedless(p)
+				continue
+			}
 			c.usage = nonZero(p.raw())
 		default:
 			p.skip()
@@ -212,7 +217,7 @@ func (c *geminiChunk) feedback(p *parser) {
 }
 
 func geminiEvent(s *Stream, name, data []byte) Mark {
-	c := geminiChunk{states: s.choices}
+	c := geminiChunk{states: s.choices, template: &s.template}
 	p := parse(data)
 	c.read(&p)
 	if !p.end() {

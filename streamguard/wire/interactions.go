@@ -61,6 +61,8 @@ func interactionsEvent(s *Stream, name, data []byte) Mark {
 			n.interaction(&p)
 		case "delta":
 			n.from, n.to = deepText(&p)
+		case "event_id":
+			s.template.heedless(&p)
 		default:
 			p.skip()
 		}

@@ -77,6 +77,7 @@ type ollamaLine struct {
 	counted  bool // tokens that were generated
 	content  bool
 	from, to int // a content string in the data
+	template *template
 }
 
 func (l *ollamaLine) read(p *parser) {
@@ -99,6 +100,12 @@ func (l *ollamaLine) read(p *parser) {
 			l.counted = nonZero(p.raw())
 		case "error":
 			l.err = p.filled() || l.err
+		case "created_at":
+			if l.template != nil {
+				l.template.heedless(p)
+				continue
+			}
+			p.skip()
 		default:
 			p.skip()
 		}
@@ -138,7 +145,7 @@ func (l *ollamaLine) piece(p *parser) {
 func (l *ollamaLine) ended() bool { return l.done && (l.reason || l.counted) }
 
 func ollamaEvent(s *Stream, name, data []byte) Mark {
-	var l ollamaLine
+	l := ollamaLine{template: &s.template}
 	p := parse(data)
 	l.read(&p)
 	if !p.end() {

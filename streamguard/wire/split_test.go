@@ -164,6 +164,72 @@ func TestRepeatedEventsAreStillJudged(t *testing.T) {
 	}
 }
 
+// The same where values that say nothing change beside the content.
+func TestRepeatedEventsWithChangingValues(t *testing.T) {
+	first := strings.Replace(cHe, `]}`, `],"usage":{"a":1},"obfuscation":"x"}`, 1)
+	for name, c := range map[string]struct {
+		from, to string
+		want     wire.Mark
+	}{
+		"both":          {`{"a":1},"obfuscation":"x"`, `null,"obfuscation":"abcdef"`, marks},
+		"not valid":     {`{"a":1}`, `{"a":01}`, wire.MarkMalformed},
+		"not there":     {`{"a":1}`, ``, wire.MarkMalformed},
+		"a line end":    {`{"a":1}`, "{\n\"a\":1}", wire.MarkMalformed},
+		"two data":      {`{"a":1}`, "{\ndata: \"a\":1}", marks},
+		"another":       {`{"a":1}`, `{"a":1},"error":{"code":429}`, failing},
+		"error in it":   {`{"a":1}`, `{"error":{"code":429}}`, marks},
+		"finish, too":   {`null}]`, `"stop"}]`, marks | wire.MarkEnd},
+		"empty content": {`"he"`, `""`, wire.MarkData},
+	} {
+		last := strings.Replace(first, c.from, c.to, 1)
+		_, ms := play(t, wire.Chat, first+first+last)
+		require.Len(t, ms, 3, name)
+		assert.Equal(t, c.want, ms[2], name)
+	}
+}
+
+// FuzzTemplate compares an event's marks behind one like it with those that it
+// has when it is parsed.
+func FuzzTemplate(f *testing.F) {
+	first := map[*wire.Format]string{
+		wire.Chat:         strings.Replace(cHe, `]}`, `],"usage":{"a":1},"obfuscation":"x"}`, 1),
+		wire.Gemini:       "data: " + strings.Replace(gText, `]}]}`, `]}],"usageMetadata":{"a":[1]}}`, 1) + "\n\n",
+		wire.Ollama:       strings.Replace(oText, `{`, `{"created_at":"x",`, 1),
+		wire.Interactions: event("", `{"event_id":"1","event_type":"content.delta","delta":{"text":"a"},"event_id":"2"}`),
+		wire.DashScope:    event("", `{"output":{"text":"a","finish_reason":"null"},"usage":{"a":1}}`),
+		wire.Messages:     msText,
+	}
+	f.Add(uint8(0), uint16(30), uint16(2), "x")
+	f.Add(uint8(1), uint16(100), uint16(9), "{\n\"a\":1}")
+	f.Add(uint8(2), uint16(15), uint16(3), `"y"`)
+	f.Fuzz(func(t *testing.T, kind uint8, at, cut uint16, with string) {
+		format := allFormats[int(kind)%len(allFormats)]
+		ev, ok := first[format]
+		if !ok {
+			return
+		}
+		i := int(at) % len(ev)
+		changed := ev[:i] + with + ev[min(len(ev), i+int(cut)%16):]
+		_, got := play(t, format, ev+ev+changed)
+		s, want := play(t, format, ev+ev)
+		for b := []byte(changed); len(b) > 0; {
+			n := s.Next(b)
+			if n == 0 {
+				if m, whole := s.Rest(b); whole {
+					want = append(want, m)
+				}
+				break
+			}
+			s.Forget()
+			want = append(want, s.Event(b[:n]))
+			b = b[n:]
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("%s: %q behind %q: marks %v, parsed %v", format, changed, ev, got, want)
+		}
+	})
+}
+
 func TestContentEventsDoNotAllocate(t *testing.T) {
 	type stream = struct {
 		format *wire.Format

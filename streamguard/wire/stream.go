@@ -242,7 +242,7 @@ func (s *Stream) judge(name, data, ev []byte, at int) Mark {
 	if m == MarkData|MarkContent && at >= 0 {
 		s.template.remember(ev, at)
 	}
-	s.template.start = 0
+	s.template.begin()
 	return m
 }
 

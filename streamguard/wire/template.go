@@ -1,40 +1,106 @@
 package wire
 
 // A template is the last event that was nothing but a piece of content, with
-// the content taken out. Most events of a stream differ from the one before in
-// that string alone. If an event has the same bytes before and behind a valid,
-// non-empty JSON string, then it parses as the one before did and has the same
-// marks, so it need not be parsed.
+// the content taken out, and with it the values that the format pays no heed
+// to and that change from event to event, such as a time. Most events of a
+// stream differ from the one before in these alone. If an event has the same
+// bytes around a valid, non-empty JSON string and valid values, then it parses
+// as the one before did and has the same marks, so it need not be parsed.
 type template struct {
-	before, behind []byte
-	start, end     int // the string's contents in the data of the event at hand
+	buf     []byte
+	parts   [maxNeutral + 2]int // where in buf the bytes before each hole end, the last is all
+	holes   int
+	content int // which hole is the content
+
+	start, end int // the content in the data of the event at hand
+	neutral    [maxNeutral]span
+	neutrals   int
 }
 
-// maxTemplate bounds what is kept of an event.
-const maxTemplate = 4 << 10
+type span struct{ from, to int }
+
+const (
+	// maxTemplate bounds what is kept of an event.
+	maxTemplate = 4 << 10
+	maxNeutral  = 2
+	// holeDepth stands for how deep a value may lie already. It is too much, so
+	// that a value that nests too deeply is never taken for valid.
+	holeDepth = 64
+)
 
 // mark notes where the content string of the event at hand lies in its data:
 // b[start] is the first byte of its contents, b[end] its closing quote.
 func (t *template) mark(start, end int) { t.start, t.end = start, end }
 
+// heedless consumes a value that has no meaning for the format.
+func (t *template) heedless(p *parser) {
+	from := p.i
+	if p.skip() && t.neutrals < maxNeutral {
+		t.neutral[t.neutrals] = span{from, p.i}
+		t.neutrals++
+	}
+}
+
+// begin forgets what was noted of another event.
+func (t *template) begin() { t.start, t.end, t.neutrals = 0, 0, 0 }
+
 // remember keeps the event ev, whose data begins at ev[at].
 func (t *template) remember(ev []byte, at int) {
-	size := len(ev) - (t.end - t.start)
-	if t.start == 0 || t.end <= t.start || size > maxTemplate {
+	if t.start == 0 || t.end <= t.start || len(ev)-(t.end-t.start) > maxTemplate {
 		t.forget()
 		return
 	}
-	t.before = append(t.before[:0], ev[:at+t.start]...)
-	t.behind = append(t.behind[:0], ev[at+t.end:]...)
+	t.buf, t.holes, t.content = t.buf[:0], 0, -1
+	done := 0
+	for i := 0; i <= t.neutrals; i++ {
+		if t.content < 0 && (i == t.neutrals || t.neutral[i].from > t.start) {
+			t.content = t.holes
+			done = t.cut(ev, done, at, span{t.start, t.end})
+		}
+		if i < t.neutrals {
+			done = t.cut(ev, done, at, t.neutral[i])
+		}
+	}
+	t.buf = append(t.buf, ev[done:]...)
+	t.parts[t.holes] = len(t.buf)
 }
 
-func (t *template) forget() { t.before = t.before[:0] }
+// cut keeps ev from done up to hole, and returns where it goes on.
+func (t *template) cut(ev []byte, done, at int, hole span) int {
+	t.buf = append(t.buf, ev[done:at+hole.from]...)
+	t.parts[t.holes] = len(t.buf)
+	t.holes++
+	return at + hole.to
+}
+
+func (t *template) forget() { t.holes = 0 }
 
 func (t *template) matches(ev []byte) bool {
-	n := len(t.before)
-	if n == 0 || len(ev) <= n+len(t.behind) || string(ev[:n]) != string(t.before) {
+	if t.holes == 0 {
 		return false
 	}
-	end := skipString(ev, n)
-	return end > n+1 && string(ev[end-1:]) == string(t.behind)
+	from, i := 0, 0
+	for k := 0; ; k++ {
+		part := t.buf[from:t.parts[k]]
+		if len(ev)-i < len(part) || string(ev[i:i+len(part)]) != string(part) {
+			return false
+		}
+		from, i = t.parts[k], i+len(part)
+		switch k {
+		case t.holes:
+			return i == len(ev)
+		case t.content:
+			end := skipString(ev, i)
+			if end <= i+1 {
+				return false
+			}
+			i = end - 1
+		default:
+			end := skipValue(ev, i, holeDepth)
+			if end < 0 || lineEnd(ev[i:end], 0) >= 0 { // data over several lines
+				return false
+			}
+			i = end
+		}
+	}
 }
