@@ -209,6 +209,26 @@ func TestEncodedBodiesAreLeftAlone(t *testing.T) {
 	}
 }
 
+// net/http decodes nothing of a body whose length is 0, so it leaves the
+// header, which made an empty answer pass as a good one.
+func TestAnEmptyBodyIsEmptyInAnyEncoding(t *testing.T) {
+	for name, call := range map[string]func(testing.TB, string) *http.Request{"whole": plainCall, "stream": streamCall} {
+		t.Run(name, func(t *testing.T) {
+			r := stack(roundTripper(func(req *http.Request) (*http.Response, error) {
+				resp, err := answer("application/json", http.NoBody)(req)
+				resp.ContentLength = 0
+				resp.Header.Set("Content-Encoding", "gzip")
+				return resp, err
+			}), sg.DefaultPolicy())
+			resp, got, err := r.readAll(t, call(t, chatPath))
+			require.NoError(t, err)
+			assert.Equal(t, 502, resp.StatusCode)
+			assert.Contains(t, got, "empty")
+			assert.Empty(t, resp.Header.Get("Content-Encoding"), "header and body agree")
+		})
+	}
+}
+
 func TestOtherCallsAreLeftAlone(t *testing.T) {
 	r := stack(answer("text/event-stream", pieces("data: {\"error\":1}\n\ndata: {bro")), sg.DefaultPolicy())
 	_, got, err := r.readAll(t, streamCall(t, "http://up/v1/threads/t/runs"))

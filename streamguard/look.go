@@ -41,10 +41,15 @@ func look(inspect func(*http.Request) wire.Request, req *http.Request) (wire.Req
 }
 
 // judgeable reports whether resp is an answer that may be judged: a 2xx of an
-// inference call, decoded. What still has a Content-Encoding is not looked at.
+// inference call, decoded. What still has a Content-Encoding is not looked at,
+// but for a body that is empty: net/http leaves the header on one that it has
+// nothing to decode of, and nothing is no answer in any encoding.
 func judgeable(f *wire.Format, req *http.Request, resp *http.Response) bool {
 	if f == wire.Unknown || resp.StatusCode/100 != 2 || bodyless(req, resp) {
 		return false
+	}
+	if resp.ContentLength == 0 || resp.Body == http.NoBody {
+		return true
 	}
 	for _, v := range resp.Header["Content-Encoding"] {
 		if v = strings.TrimSpace(v); v != "" && !strings.EqualFold(v, "identity") {
