@@ -323,3 +323,54 @@ func TestPolicyTimeoutHoldsForAStreamThatNobodyAskedFor(t *testing.T) {
 		assert.Equal(t, resilience.OutcomeTimeout, rec.last(t).Outcome)
 	})
 }
+
+// watched is a request body that knows whether it was closed.
+type watched struct {
+	io.Reader
+	closed bool
+}
+
+func (w *watched) Close() error { w.closed = true; return nil }
+
+func TestTheRequestsBodyIsClosedWhateverHappens(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*resilience.Transport, *http.Request) *http.Request{
+		"context done": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			ctx, cancel := context.WithCancel(req.Context())
+			cancel()
+			return req.WithContext(ctx)
+		},
+		"GetBody fails": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.GetBody = func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
+			return req
+		},
+		"GetBody panics": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.GetBody = func() (io.ReadCloser, error) { panic("boom") }
+			return req
+		},
+		"rejected": func(tr *resilience.Transport, req *http.Request) *http.Request {
+			tr.ForceOpen("", time.Hour)
+			return req
+		},
+		"bad method": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.Method = "P OST"
+			return req
+		},
+		"no URL": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.URL = nil
+			return req
+		},
+	} {
+		tr, rec := build(t, &http.Transport{}, quick())
+		body := &watched{Reader: strings.NewReader(plainBody)}
+		req := chat(t, t.Context(), plainBody)
+		req.Body = body
+		func() {
+			defer func() { _ = recover() }()
+			_, _, _ = do(t, tr, spoil(tr, req))
+		}()
+		assert.True(t, body.closed, name)
+		assert.Len(t, rec.list(), 1, name)
+		assert.Equal(t, 0, tr.Breakers()[0].Failures, name)
+	}
+}

@@ -42,19 +42,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	t := c.t
+	passedOn := false
+	defer func() {
+		if !passedOn { // GetBody may have panicked
+			closeBody(req)
+		}
+	}()
 	if err := req.Context().Err(); err != nil {
-		closeBody(req)
 		return c.fail(err)
 	}
 	if t.std != nil && unsendable(req) {
+		passedOn = true
 		return c.finish(t.std.RoundTrip(req)) // refused for its own fault: no attempt, no verdict
 	}
 	r, err := c.prepare(req)
 	if err != nil {
-		closeBody(req)
 		return c.fail(err)
 	}
 	c.startTimer()
+	passedOn = true
 	return c.finish(t.breaker.RoundTrip(r))
 }
 
