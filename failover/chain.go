@@ -29,12 +29,12 @@ type Chain struct {
 // target is a Target, resolved once.
 type target struct {
 	Target
-	base     *url.URL // nil: the request's URL
+	base     *url.URL // without its query, which is in Query; nil: the request's URL
 	rt       http.RoundTripper
 	peek     peeker // nil: its breaker cannot be asked
 	nested   *Chain // the transport is a chain
 	virtual  *link  // a Router found that it names a virtual model
-	ownAuth  bool   // has headers, a credential in its query, or a user in its base URL
+	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
 	pure     bool // nothing but a model: says no way to reach it
 	tele     targetTelemetry
@@ -99,7 +99,9 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 		if t.base, err = parseBase(in.BaseURL); err != nil {
 			return nil, err
 		}
-		t.ownAuth = t.ownAuth || t.base.User != nil
+		t.Query = joinQuery(t.base.Query(), in.Query)
+		t.base.RawQuery = ""
+		t.ownAuth = t.ownAuth || t.base.User != nil || hasCredential(t.Query)
 	}
 	if t.rt == nil {
 		var err error

@@ -51,6 +51,17 @@ func stripCredentialKeys(raw string) string {
 	return stripQuery(raw, func(key, _ string) bool { return wire.CredentialKey(key) })
 }
 
+// joinQuery returns the values of both, those of over where both have a key;
+// nil for none.
+func joinQuery(base, over url.Values) url.Values {
+	if len(base) == 0 {
+		return over
+	}
+	out := cloneQuery(base)
+	maps.Copy(out, over)
+	return out
+}
+
 // setQuery sets the values in a raw query, after what is there already.
 func setQuery(raw string, set url.Values) string {
 	if len(set) == 0 {

@@ -253,9 +253,12 @@ func TestURLs(t *testing.T) {
 		{"GET", "/v1/files/a%2Fb", "https://h.example/openai/v1", "https://h.example/openai/v1/files/a%2Fb"},
 		{"GET", "/healthz", "https://h.example/v1", "https://h.example/v1/healthz"},
 		{"POST", "/v1/chat/completions", "", "https://a.example/v1/chat/completions"},
+		// What the base URL names is the target's own.
+		{"POST", "/v1/chat/completions?key=P&a=b", "https://h.example/v1?key=F", "https://h.example/v1/chat/completions?a=b&key=F"},
+		{"POST", "/v1/chat/completions", "https://h.example/openai/deployments/prod?api-version=1", "https://h.example/openai/deployments/prod/chat/completions?api-version=1"},
 	} {
 		u := healthy()
-		c := chain(t, failover.Policy{}, failover.Target{Name: "t", BaseURL: tc.base, Transport: u})
+		c := chain(t, failover.Policy{}, failover.Target{Name: "t", Model: "gpt", BaseURL: tc.base, Transport: u})
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, "https://a.example"+tc.url, nil)
 		require.NoError(t, err)
 		_, err = do(t, c, req)
@@ -291,6 +294,22 @@ func TestRewriteHasTheLastWord(t *testing.T) {
 	assert.Zero(t, a.count())
 	assert.Equal(t, "2", b.requests()[0].header.Get("X-A"))
 	assert.Equal(t, "https://a.example/deployments/x", b.requests()[0].url)
+}
+
+// http.NewRequest copies the URL's host into Host, where a Rewrite forgets it.
+func TestRewriteOfTheHost(t *testing.T) {
+	for want, host := range map[string]string{"b.example": "a.example", "front.example": "front.example"} {
+		u := healthy()
+		c := chain(t, failover.Policy{}, failover.Target{Name: "t", Transport: u, Rewrite: func(r *http.Request) error {
+			r.URL.Host = "b.example"
+			return nil
+		}})
+		req := post(t, chatURL, chatBody("m"))
+		req.Host = host
+		_, err := do(t, c, req)
+		require.NoError(t, err)
+		assert.Equal(t, want, u.requests()[0].host)
+	}
 }
 
 // The chain keeps copies: neither what the caller does to its targets later

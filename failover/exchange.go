@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -37,13 +38,23 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 	x := &exchange{req: req, pl: pl}
 	w := &walk{
 		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.wire.Model, runner: x,
+		cancel:    req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
 		may:       !off && f.Generative() && pl.replayable(req),
 		pinned:    off || f.Inference() && !f.Generative(),
 		keyed:     true,
 		backup:    parent != nil && parent.backup,
 		preferred: preferred,
 	}
+	done := false
+	defer func() {
+		// A panic of a transport or of a target's func passes on, but nothing
+		// stays open behind it.
+		if !done {
+			x.abandon(w)
+		}
+	}()
 	r := w.do()
+	done = true
 	x.release()
 	if parent == nil {
 		call.end()
@@ -94,6 +105,14 @@ func (x *exchange) release() {
 		_ = x.pl.rest.Close() // nothing was sent: its error says nothing
 	default:
 		closeBody(x.req)
+	}
+}
+
+// abandon closes what a walk that will not end holds.
+func (x *exchange) abandon(w *walk) {
+	x.release()
+	if resp := w.last.resp; resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // nobody will see the answer
 	}
 }
 
@@ -163,13 +182,32 @@ func (x *exchange) text(r *result) (code, message string) {
 	}
 	f, ok := resilience.FailureOf(r.resp)
 	if !ok || f.Code == "" && f.Type == "" && f.Message == "" {
-		read := wire.ParseFailure(r.status, peekBody(r.resp))
-		f = &read
+		head := peekBody(r.resp)
+		read := wire.ParseFailure(r.status, head)
+		if f = &read; f.Code == "" && f.Type == "" && f.Message == "" {
+			f.Message = plainText(r.resp.Header.Get("Content-Type"), head)
+		}
 	}
-	if f.Code == "" {
+	switch {
+	case f.Code == "":
 		return f.Type, f.Message // Anthropic's code is the type
+	case digits(f.Code):
+		return f.Code + " " + f.Type, f.Message // the status again: the type is the code
 	}
 	return f.Code, f.Message
+}
+
+// maxText bounds an error that is plain text: a longer one is a document.
+const maxText = 4 << 10
+
+// plainText returns the body of an error that is its message, as http.Error
+// writes it; "" for any other.
+func plainText(contentType string, body []byte) string {
+	mt, _, err := mime.ParseMediaType(contentType)
+	if err != nil || mt != "text/plain" || len(body) > maxText || wire.Sniff(body) == wire.ShapeHTML {
+		return ""
+	}
+	return string(body)
 }
 
 // peekBody reads the head of the body and puts it back: the body that the

@@ -71,7 +71,8 @@ func (p *payload) read(req *http.Request, rewrites, named bool) error {
 	if err := p.buffer(req, src); err != nil || !p.buffered || !named {
 		return err
 	}
-	return p.wire.ReadBody(contentType, bytes.NewReader(p.data))
+	text, _ := bytes.CutPrefix(p.data, []byte(byteOrderMark))
+	return p.wire.ReadBody(contentType, bytes.NewReader(text))
 }
 
 // buffer reads src, without a bound where GetBody vouches that it is in
@@ -145,6 +146,9 @@ func readable(contentType string) bool {
 	return err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json") || mt == "multipart/form-data")
 }
 
+// byteOrderMark may stand before JSON: parsers may ignore it (RFC 8259 §8.1).
+const byteOrderMark = "\xef\xbb\xbf"
+
 // bytesFor returns the body that target t gets.
 func (p *payload) bytesFor(t *target, contentType string) []byte {
 	if t.Model == "" || len(p.data) == 0 {
@@ -158,11 +162,15 @@ func (p *payload) bytesFor(t *target, contentType string) []byte {
 			}
 		}
 	}
-	data, err := replace(p.data, t.Model)
+	text, marked := bytes.CutPrefix(p.data, []byte(byteOrderMark))
+	data, err := replace(text, t.Model)
 	if err != nil {
 		// No model in it (some formats have it in the path), or not what its
 		// type says: the upstream gets it as it is and will say so.
 		return p.data
+	}
+	if marked {
+		data = append([]byte(byteOrderMark), data...)
 	}
 	return data
 }

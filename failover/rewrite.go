@@ -38,11 +38,17 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 	if err := x.pl.body(out, t); err != nil {
 		return nil, err
 	}
+	ready := false
+	defer func() {
+		if !ready { // Rewrite failed, or it panicked
+			closeBody(out)
+		}
+	}()
 	if err := x.lastWord(out, l); err != nil {
-		closeBody(out)
 		return nil, fmt.Errorf("failover: target %s: rewrite: %w", t.Name, err)
 	}
 	l.sent, l.asked = out.URL, x.req.URL
+	ready = true
 	return out, nil
 }
 
@@ -88,11 +94,15 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 	if t.Rewrite == nil {
 		return nil
 	}
+	was, host := out.URL.Host, out.Host
 	if err := t.Rewrite(out); err != nil {
 		return err
 	}
 	if out.URL == nil {
 		return errors.New("left no URL")
+	}
+	if out.Host == host && host == was && out.URL.Host != was {
+		out.Host = "" // http.NewRequest copied the URL's, which is another now
 	}
 	if l.foreign || wire.SameOrigin(out.URL, x.req.URL) {
 		return nil
@@ -118,20 +128,19 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 
 // url returns the URL of the target's request: its base URL joined with the
 // format's endpoint, as an SDK would join it, and its model in place of one
-// that the path names.
+// that the request's path names. What the base URL names, such as an Azure
+// deployment, is the target's own and stays.
 func (t *target) url(from *url.URL, f *wire.Format) *url.URL {
 	u := new(url.URL)
 	*u = *from
 	if t.base != nil {
 		*u = *t.base
-		join(u, endpoint(from, f, t.base))
+		join(u, t.modelPath(endpoint(from, f, t.base)))
 		u.RawQuery = from.RawQuery
-		if t.base.RawQuery != "" {
-			u.RawQuery = setQuery(from.RawQuery, t.base.Query())
+	} else if path := u.EscapedPath(); t.Model != "" {
+		if own := t.modelPath(path); own != path {
+			setPath(u, own)
 		}
-	}
-	if t.Model != "" {
-		replacePathModel(u, t.Model)
 	}
 	return u
 }
@@ -203,14 +212,18 @@ func setPath(u *url.URL, escaped string) {
 	u.Path, u.RawPath = path, escaped
 }
 
-// replacePathModel puts model in place of the one that the path names:
-// …/models/{model}:method, …/deployments/{name}/…, …/model/{id}/….
-func replacePathModel(u *url.URL, model string) {
-	path := u.EscapedPath()
-	from, to := pathModel(path)
-	if from < to {
-		setPath(u, path[:from]+url.PathEscape(model)+path[to:])
+// modelPath returns an escaped path with the target's model in place of the one
+// that it names: …/models/{model}:method, …/deployments/{name}/…,
+// …/model/{id}/….
+func (t *target) modelPath(path string) string {
+	if t.Model == "" {
+		return path
 	}
+	from, to := pathModel(path)
+	if from == to {
+		return path
+	}
+	return path[:from] + url.PathEscape(t.Model) + path[to:]
 }
 
 // pathModel returns where the model stands in an escaped path, 0, 0 for none.

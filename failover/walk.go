@@ -42,6 +42,7 @@ type walk struct {
 	call      *call
 	ctx       context.Context // the caller's
 	ask       *http.Request   // what Allow is asked with
+	cancel    <-chan struct{} // the request's Cancel, nil for most
 	model     string          // that the request names
 	runner    runner
 	may       bool    // the call may fail over
@@ -70,20 +71,33 @@ func (w *walk) do() result {
 			w.skipped(t, reason)
 			continue
 		}
-		if gone(w.ctx) {
+		if w.left() {
 			break
 		}
 		if w.try(t, i == first) {
 			return w.last
 		}
 	}
-	if !w.have && !gone(w.ctx) {
+	if !w.have && !w.left() {
 		w.lastResort(front, first)
 	}
 	if !w.have {
 		return w.nothing()
 	}
 	return w.last
+}
+
+// left reports whether nobody waits for an answer any more.
+func (w *walk) left() bool {
+	if gone(w.ctx) {
+		return true
+	}
+	select {
+	case <-w.cancel:
+		return true
+	default:
+		return false
+	}
 }
 
 // full reports whether the cap on targets after the first is used up.
@@ -160,7 +174,7 @@ func (w *walk) keep(r *result) {
 // descend walks the chain that a target stands for.
 func (w *walk) descend(l *leg, sub *link) result {
 	down := &walk{
-		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, model: w.model, runner: w.runner,
+		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
 		backup: l.backup, keyed: l.first, preferred: sub.preferred,
 	}
@@ -260,6 +274,9 @@ func (w *walk) lastResort(front, first int) {
 
 // nothing is the result of a walk in which no target was tried.
 func (w *walk) nothing() result {
+	if !gone(w.ctx) && w.left() { // by the request's Cancel
+		return result{err: context.Canceled, canceled: true, reason: ReasonCanceled}
+	}
 	if gone(w.ctx) {
 		r := result{err: ctxError(w.ctx, nil)}
 		r.canceled, r.reason = canceled(w.ctx), ReasonTimeout
