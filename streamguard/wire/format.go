@@ -99,8 +99,14 @@ func (f *Format) Operation() string { return f.operation }
 // FormatOf returns the format of a request to u by its method, path and query,
 // never nil.
 func FormatOf(method string, u *url.URL) *Format {
-	f, _ := match(method, u)
-	return f
+	if u != nil && !strings.Contains(u.Path, "/threads/") {
+		for _, f := range formats {
+			if _, ok := f.match(method, u); ok {
+				return f
+			}
+		}
+	}
+	return Unknown
 }
 
 // Endpoint returns the part of u's path that belongs to the format and not to
@@ -116,17 +122,6 @@ func (f *Format) Endpoint(u *url.URL) string {
 		}
 	}
 	return ""
-}
-
-func match(method string, u *url.URL) (*Format, string) {
-	if u != nil && !strings.Contains(u.Path, "/threads/") {
-		for _, f := range formats {
-			if e, ok := f.match(method, u); ok {
-				return f, e
-			}
-		}
-	}
-	return Unknown, ""
 }
 
 // postTo matches a POST whose path ends in suffix.

@@ -129,7 +129,8 @@ func TestGoldensCutAtEveryByte(t *testing.T) {
 			}
 			for n := range len(body) + 1 {
 				s, ms := play(t, g.format, body[:n])
-				want := n >= end && !(g.format == wire.Gemini && strings.HasSuffix(name, ".sse") && mayGoOn(body[:n]))
+				early := g.format == wire.Gemini && strings.HasSuffix(name, ".sse") && mayGoOn(body[:n])
+				want := n >= end && !early
 				require.Equal(t, want, s.CompleteAtEOF(), "cut at %d of %d, complete at %d", n, len(body), end)
 				require.NotContains(t, ms, wire.MarkMalformed)
 			}

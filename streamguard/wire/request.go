@@ -24,7 +24,7 @@ const maxModel = 1 << 10
 // Inspect tells what a request asks for from all but its body. u and h may be
 // nil.
 func Inspect(method string, u *url.URL, h http.Header) Request {
-	f, _ := match(method, u)
+	f := FormatOf(method, u)
 	r := Request{Format: f}
 	for _, v := range h["Accept"] {
 		r.Stream = r.Stream || strings.Contains(v, "text/event-stream")
