@@ -154,7 +154,7 @@ func endpoint(from *url.URL, f *wire.Format, base *url.URL) string {
 	if e := f.Endpoint(from); e != "" && strings.HasSuffix(path, e) {
 		end = e
 	} else if e != "" {
-		end = (&url.URL{Path: e}).EscapedPath()
+		end = escapedTail(path, e)
 	} else if i := versionAt(path); i >= 0 {
 		end = path[i:]
 	} else {
@@ -167,6 +167,20 @@ func endpoint(from *url.URL, f *wire.Format, base *url.URL) string {
 		}
 	}
 	return end
+}
+
+// escapedTail returns the part of an escaped path that stands for tail, as it is
+// escaped there: a model's name may hold a slash.
+func escapedTail(path, tail string) string {
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
+		}
+		if p, err := url.PathUnescape(path[i:]); err == nil && p == tail {
+			return path[i:]
+		}
+	}
+	return (&url.URL{Path: tail}).EscapedPath()
 }
 
 // versionAt returns where the first segment that is a version begins, with its
