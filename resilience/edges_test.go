@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -372,5 +373,58 @@ func TestTheRequestsBodyIsClosedWhateverHappens(t *testing.T) {
 		assert.True(t, body.closed, name)
 		assert.Len(t, rec.list(), 1, name)
 		assert.Equal(t, 0, tr.Breakers()[0].Failures, name)
+	}
+}
+
+// first_event_timeout is for streaming calls, and so is a call whose answer is
+// a stream.
+func TestFirstEventTimeoutOfAStreamThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Stream.IdleTimeout = time.Minute
+		p.Stream.FirstEventTimeout = 100 * time.Millisecond
+		events := http.Header{"Content-Type": {"text/event-stream"}}
+		for _, text := range []string{"", ": ping\n\n"} {
+			tr, rec := build(t, play(reply{status: 200, delay: 30 * time.Millisecond, rest: stalled(text), header: events}), p)
+			start := time.Now()
+			_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+			assert.Equal(t, 504, resilience.StatusOf(err), "%q", text)
+			assert.Equal(t, 100*time.Millisecond, time.Since(start), "%q", text)
+			assert.Equal(t, resilience.OutcomeTimeout, rec.last(t).Outcome)
+		}
+		for _, text := range []string{evA + evStop + evDone, okJSON} {
+			tr, _ := build(t, play(reply{status: 200, body: text, header: events}), p)
+			resp, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
+			require.NoError(t, err)
+			time.Sleep(time.Second) // the limit is lifted by then
+			got, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, text, string(got))
+		}
+	})
+}
+
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (badHandler) Handle(context.Context, slog.Record) error { panic("handler") }
+func (b badHandler) WithAttrs([]slog.Attr) slog.Handler      { return b }
+
+func TestALogHandlerThatPanicsHarmsNoCall(t *testing.T) {
+	t.Parallel()
+	p := quick()
+	p.Retry.InitialBackoff = time.Millisecond
+	p.CircuitBreaker.FailureThreshold = 1
+	tr, err := resilience.Builder{
+		Base: play(reply{status: 503, body: "{}"}), Logger: slog.New(badHandler{}),
+		OnCall: func(context.Context, resilience.Call) { panic("hook") },
+	}.Build("p", p)
+	require.NoError(t, err)
+	for range 2 { // the second is rejected
+		status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 503, status)
 	}
 }

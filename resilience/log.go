@@ -35,7 +35,11 @@ type logger struct {
 
 // event writes a line about a call.
 func (g logger) event(c *call, level slog.Level, msg string, attrs ...slog.Attr) {
-	if g.l == nil || !g.l.Enabled(c.caller, level) {
+	if g.l == nil {
+		return
+	}
+	defer func() { _ = recover() }() // a handler that panics costs its line only
+	if !g.l.Enabled(c.caller, level) {
 		return
 	}
 	g.l.LogAttrs(c.caller, level, msg, append([]slog.Attr{
@@ -72,6 +76,7 @@ func (g logger) ended(c *call, rec Call) {
 
 func (g logger) panicked(ctx context.Context, hook string) {
 	if g.l != nil {
+		defer func() { _ = recover() }()
 		g.l.LogAttrs(ctx, slog.LevelError, eventPanic, slog.String("provider", g.provider), slog.String("hook", hook))
 	}
 }

@@ -78,8 +78,11 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var first *firstEvent
-	if d := g.Policy.FirstEventTimeout; d > 0 && w.Stream && w.Format != wire.Unknown {
-		first, out = startFirstEvent(out, d)
+	var start time.Time
+	if d := g.Policy.FirstEventTimeout; d > 0 && w.Format != wire.Unknown {
+		if start = time.Now(); w.Stream {
+			first, out = startFirstEvent(out, d)
+		}
 	}
 	resp, err := send(g.Base, out)
 	if err != nil {
@@ -88,6 +91,9 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	ownRequest(resp, out, req)
 	if !judgeable(w.Format, req, resp) || settled(resp.Body) {
 		return first.leave(resp), nil
+	}
+	if first == nil && !start.IsZero() && labelled(resp) {
+		first = lateFirstEvent(start, g.Policy.FirstEventTimeout)
 	}
 	return g.receive(req, resp, w, first)
 }
@@ -107,7 +113,7 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 		}
 		b.load(o)
 		return b.open(resp, j)
-	case w.Stream:
+	case w.Stream || labelled(resp):
 		resp, err := j.whole(req, resp, o)
 		if err != nil {
 			return nil, first.end(err)
@@ -180,6 +186,15 @@ func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Req
 	f := &firstEvent{err: &TimeoutError{Kind: TimeoutFirstEvent, After: d}, cancel: cancel}
 	f.timer = time.AfterFunc(d, f.expire)
 	return f, req.WithContext(ctx)
+}
+
+// lateFirstEvent bounds the wait where only the answer shows that the call,
+// begun at start, is a streaming one. It has no context to cancel: the body that
+// it watches is closed.
+func lateFirstEvent(start time.Time, d time.Duration) *firstEvent {
+	f := &firstEvent{err: &TimeoutError{Kind: TimeoutFirstEvent, After: d}, cancel: func(error) {}}
+	f.timer = time.AfterFunc(d-time.Since(start), f.expire)
+	return f
 }
 
 func (f *firstEvent) expire() {

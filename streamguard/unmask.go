@@ -25,7 +25,8 @@ type Unmasker struct {
 	// Inspect tells what a request is. nil looks at it and reads model and
 	// stream from its body through GetBody, if it has one.
 	Inspect func(*http.Request) wire.Request
-	// KeepStreams leaves answers to streaming calls to a Guard above.
+	// KeepStreams leaves answers to streaming calls, and answers labelled as
+	// event streams, to a Guard above.
 	KeepStreams bool
 	// OnVerdict is told of each answer that was judged, before it is returned;
 	// nil is none. The response's body must not be read by it.
@@ -44,7 +45,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ownRequest(resp, out, req)
-	if !judgeable(w.Format, req, resp) || settled(resp.Body) || w.Stream && t.KeepStreams {
+	if !judgeable(w.Format, req, resp) || settled(resp.Body) || t.KeepStreams && (w.Stream || labelled(resp)) {
 		return resp, nil
 	}
 	j := &judge{provider: t.Provider, format: w.Format, onVerdict: t.OnVerdict, logger: t.Logger}
@@ -91,6 +92,11 @@ func ownRequest(resp *http.Response, sent, req *http.Request) {
 	}
 }
 
+// labelled reports whether an answer says that it is an event stream.
+func labelled(resp *http.Response) bool {
+	return mediaType(contentType(resp)) == "text/event-stream"
+}
+
 // isStream reports whether an answer is an event stream: by what its first
 // bytes are, and by label or call where these do not show it.
 func isStream(w wire.Request, resp *http.Response, o opening) bool {
@@ -101,8 +107,8 @@ func isStream(w wire.Request, resp *http.Response, o opening) bool {
 		return false
 	case wire.ShapeUnknown:
 		// Nothing but white space, or the start of a line: a stream if one was due.
-		return w.Stream || mediaType(contentType(resp)) == "text/event-stream"
+		return w.Stream || labelled(resp)
 	default:
-		return mediaType(contentType(resp)) == "text/event-stream"
+		return labelled(resp)
 	}
 }
