@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience"
+)
+
+type callKey struct{}
+
+// callState collects what the stacks say about one call.
+type callState struct {
+	mu    sync.Mutex
+	calls []resilience.Call
+}
+
+func (c *callState) add(rec resilience.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, rec)
+}
+
+func (c *callState) list() []resilience.Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]resilience.Call(nil), c.calls...)
+}
+
+// result is what the caller got.
+type result struct {
+	status int
+	body   string
+	events bool
+	err    error // of the call, or of reading the body
+	left   bool  // the caller closed the body early
+	backup bool
+	took   time.Duration
+}
+
+const idHeader = "X-Soak-Call"
+
+// call makes one call by its plan and checks everything that can be checked at
+// its end.
+func (s *soak) call(worker, n int) {
+	p := newPlan(s.seed, worker, n)
+	model := fmt.Sprintf("w%d", worker) // each caller has its own script at each provider
+	for i, pr := range s.providers {
+		pr.up.Model(model, p.scripts[i]...)
+	}
+	s.book.begin(p.id)
+	state := new(callState)
+	ctx, trace := failover.WithTrace(context.WithValue(context.Background(), callKey{}, state))
+	watchdog := time.AfterFunc(time.Minute, func() { s.tally.violation("call %s hangs: %s", p.id, p.describe()) })
+	got := s.do(ctx, p, model)
+	watchdog.Stop()
+	s.check(p, got, trace.Attempts(), state.list())
+	if got.status == http.StatusServiceUnavailable || resilience.StatusOf(got.err) == http.StatusServiceUnavailable {
+		time.Sleep(openFor / 10) // polite, and else a rejected caller would spin
+	}
+}
+
+func (s *soak) do(ctx context.Context, p *plan, model string) (got result) {
+	begin := time.Now()
+	defer func() { got.took = time.Since(begin) }()
+	if p.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.limit)
+		defer cancel()
+	}
+	if p.cancel > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(p.cancel, cancel).Stop()
+	}
+	chain := s.openAI
+	if p.format.anth {
+		chain = s.anthropic
+	}
+	ask := fmt.Sprintf(p.format.ask, model, p.stream)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://soak.invalid"+p.format.path, strings.NewReader(ask))
+	if err != nil {
+		return result{err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(idHeader, p.id)
+	resp, err := chain.Do(req)
+	if err != nil {
+		return result{err: err}
+	}
+	defer func() {
+		if err := resp.Body.Close(); err != nil && got.err == nil && !got.left {
+			got.err = err
+		}
+	}()
+	got = result{status: resp.StatusCode, backup: failover.FromBackup(resp),
+		events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")}
+	var body bytes.Buffer
+	from := io.Reader(resp.Body)
+	if p.slow > 0 {
+		from = &sleepy{from, p.slow}
+	}
+	if p.leave >= 0 {
+		_, got.err = io.CopyN(&body, from, int64(p.leave))
+		got.left = got.err == nil
+		if errors.Is(got.err, io.EOF) && !errors.Is(got.err, io.ErrUnexpectedEOF) {
+			got.err = nil // it was shorter than that
+		}
+	} else {
+		_, got.err = body.ReadFrom(from)
+	}
+	got.body = body.String()
+	return got
+}
+
+// sleepy is a slow reader.
+type sleepy struct {
+	io.Reader
+	d time.Duration
+}
+
+func (r *sleepy) Read(b []byte) (int, error) {
+	time.Sleep(r.d)
+	return r.Reader.Read(b[:min(len(b), 512)])
+}
+
+// describe is the plan in a line.
+func (p *plan) describe() string {
+	return fmt.Sprintf("%s stream=%t cancel=%v limit=%v leave=%d slow=%v scripts=%q",
+		p.format.name, p.stream, p.cancel, p.limit, p.leave, p.slow, p.faults)
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
+)
+
+// names are the providers, in the order of the chains.
+var names = [3]string{"first", "second", "third"}
+
+// provider is one of the three.
+type provider struct {
+	name  string
+	up    *upstreamtest.Upstream
+	tr    *resilience.Transport
+	base  *http.Transport
+	conns atomic.Int64 // open
+	storm atomic.Bool  // everything fails
+	open  openTimes
+}
+
+// soak is one run.
+type soak struct {
+	options
+	providers [3]*provider
+	openAI    *failover.Chain // chat completions and responses
+	anthropic *failover.Chain // messages: its SDKs' base URLs have no version
+	tally     *tally
+	book      *book
+	took      time.Duration
+}
+
+func (s *soak) start() error {
+	var openAI, anthropic [3]failover.Target
+	for i, name := range names {
+		p, err := s.newProvider(i, name)
+		if err != nil {
+			return err
+		}
+		s.providers[i] = p
+		openAI[i] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL + "/v1", Transport: p.tr}
+		anthropic[i] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL, Transport: p.tr}
+	}
+	var err error
+	if s.openAI, err = failover.NewChain(failover.DefaultPolicy(), openAI[:]...); err != nil {
+		return err
+	}
+	s.anthropic, err = failover.NewChain(failover.DefaultPolicy(), anthropic[:]...)
+	return err
+}
+
+func (s *soak) newProvider(i int, name string) (*provider, error) {
+	p := &provider{name: name, up: upstreamtest.New()}
+	p.up.When(func(r *upstreamtest.Request) bool {
+		s.book.arrived(i, r)
+		return p.storm.Load()
+	}, upstreamtest.Status(500))
+	p.base = &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: s.callers}
+	b := resilience.Builder{
+		Base: p.base,
+		OnCall: func(ctx context.Context, c resilience.Call) {
+			if w, ok := ctx.Value(callKey{}).(*callState); ok {
+				w.add(c)
+			}
+		},
+		OnStateChange: func(_, _ string, _, to breaker.State) { p.open.changed(p.tr, to) },
+	}
+	var err error
+	p.tr, err = b.Build(name, policy(i))
+	return p, err
+}
+
+// openFor is how long a breaker stays open.
+const openFor = 250 * time.Millisecond
+
+// policy differs from provider to provider, so that the modes are mixed.
+func policy(i int) resilience.Policy {
+	p := resilience.DefaultPolicy()
+	p.Retry.MaxRetries = 2
+	p.Retry.InitialBackoff = 5 * time.Millisecond
+	p.Retry.MaxBackoff = 50 * time.Millisecond
+	p.Retry.AttemptTimeout = 2 * time.Second
+	p.Retry.Streams = [...]string{"never", "held_back", "held_back"}[i]
+	p.CircuitBreaker.FailureThreshold = 4
+	p.CircuitBreaker.Timeout = openFor
+	p.Stream.IdleTimeout = 500 * time.Millisecond
+	p.Stream.EventTimeout = time.Second
+	p.Stream.FirstEventTimeout = 2 * time.Second
+	p.Stream.HoldUntil = [...]string{"first_event", "first_content", "complete"}[i]
+	p.Timeout = 6 * time.Second
+	p.ErrorsAsResponses = [...]string{resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone}[i]
+	return p
+}
+
+func (p *provider) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	p.conns.Add(1)
+	return &conn{Conn: c, open: &p.conns}, nil
+}
+
+// conn counts itself out when it is closed.
+type conn struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (c *conn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// openTimes remembers when the breaker was open for certain.
+type openTimes struct {
+	mu    sync.Mutex
+	spans [64]span // the latest, in a ring
+	n     int
+}
+
+// span is a time in which every call is rejected: begin is when the change was
+// heard of, end what the breaker itself says about when the first probe may be.
+type span struct{ begin, end time.Time }
+
+// changed hears of a change, in order but perhaps late. The end of the span
+// counts from the breaker's own instant, so that it never comes too late.
+func (o *openTimes) changed(tr *resilience.Transport, to breaker.State) {
+	if to != breaker.Open {
+		return
+	}
+	b := tr.Breakers()[0]
+	if b.State != breaker.Open {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spans[o.n%len(o.spans)] = span{time.Now(), b.Since.Add(openFor)}
+	o.n++
+}
+
+// covered reports whether the breaker was open from begin to end.
+func (o *openTimes) covered(begin, end time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.spans {
+		if begin.After(s.begin) && end.Before(s.end) {
+			return true
+		}
+	}
+	return false
+}
+
+// work lets the callers call until ctx ends; calls under way end by themselves.
+func (s *soak) work(ctx context.Context) {
+	var weather, callers sync.WaitGroup
+	weather.Go(func() { s.weather(ctx) })
+	for w := range s.callers {
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				s.call(w, n)
+			}
+		})
+	}
+	callers.Wait()
+	weather.Wait()
+}
+
+// weather brings storms, in which a provider answers nothing but 500, and
+// outages, in which the last but one refuses connections.
+func (s *soak) weather(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(s.seed, 1<<63))
+	for pause(ctx, time.Duration(100+rng.IntN(700))*time.Millisecond) {
+		p := s.providers[rng.IntN(len(s.providers))]
+		length := time.Duration(20+rng.IntN(300)) * time.Millisecond
+		if rng.IntN(3) > 0 {
+			p.storm.Store(true)
+			s.tally.count("weather", "storms")
+			pause(ctx, length)
+			p.storm.Store(false)
+			continue
+		}
+		s.tally.count("weather", "outages")
+		p.up.Stop()
+		pause(ctx, length)
+		for try := 0; ; try++ { // the port may be somebody's for a moment
+			err := p.up.Start()
+			if err == nil {
+				break
+			}
+			if try == 100 {
+				s.tally.violation("soak: %s does not come back: %v", p.name, err)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// pause reports whether ctx has not ended before d was over.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stop ends everything and checks what is left on the way.
+func (s *soak) stop() {
+	for _, p := range s.providers {
+		p.tr.CloseIdleConnections()
+		if !eventually(func() bool { return p.conns.Load() == 0 }) {
+			s.tally.violation("connections: %s: %d are left", p.name, p.conns.Load())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if err := p.up.Wait(ctx, func() bool { return p.up.InFlight() == 0 }); err != nil {
+			s.tally.violation("connections: %s: %d exchanges are left: %s", p.name, p.up.InFlight(), unended(p.up))
+		}
+		cancel()
+		p.up.Close()
+	}
+}
+
+// unended names the calls whose exchanges have not ended.
+func unended(up *upstreamtest.Upstream) string {
+	var ids []string
+	for _, r := range up.Requests() {
+		if r.Ended.IsZero() {
+			ids = append(ids, r.Header.Get(idHeader))
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+// patience is for what must happen, on a busy machine.
+const patience = 20 * time.Second
+
+func eventually(cond func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if cond() {
+			return true
+		}
+	}
+	return cond()
+}
+
+func id(worker, n int) string { return fmt.Sprintf("w%d-%d", worker, n) }
