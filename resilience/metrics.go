@@ -137,11 +137,13 @@ var vendors = map[string]string{
 
 // formatVendors is whose API a format is, for stacks without a provider type.
 var formatVendors = map[string]string{
-	"messages": "anthropic",
-	"gemini":   "gcp.gemini",
-	"ollama":   "ollama",
-	"cohere":   "cohere",
-	"bedrock":  "aws.bedrock",
+	"messages":     "anthropic",
+	"gemini":       "gcp.gemini",
+	"interactions": "gcp.gemini",
+	"ollama":       "ollama",
+	"cohere":       "cohere",
+	"bedrock":      "aws.bedrock",
+	"dashscope":    "alibaba",
 }
 
 func (m *metrics) vendorOf(format string) string {
