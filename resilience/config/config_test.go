@@ -220,6 +220,22 @@ func TestGuideGlobalWithOverrides(t *testing.T) {
 	assert.Contains(t, c.Warnings()[0], "line 20: providers.anthropic.api_key")
 }
 
+// A block is enough for a provider whose name or address says what it is.
+func TestProvidersThatSayLittle(t *testing.T) {
+	c := parse(t, "providers: {openai: , anthropic: {}, ollama: ~, vllm: {resilience: {circuit_breaker: {enabled: false}}}, primary: {base_url: 'http://h:1/v1', api_key: k}}", nil)
+	var got []string
+	for _, p := range c.Providers() {
+		got = append(got, p.Name+" "+p.Type+" "+p.BaseURL)
+	}
+	assert.Equal(t, []string{
+		"openai openai https://api.openai.com/v1", "anthropic anthropic https://api.anthropic.com",
+		"ollama ollama http://localhost:11434/v1", "vllm vllm http://localhost:8000/v1", "primary openai http://h:1/v1",
+	}, got)
+	assert.Equal(t, "Bearer k", c.Providers()[4].Header().Get("Authorization"))
+	assert.True(t, c.Policy("vllm").CircuitBreaker.Disabled)
+	assert.Empty(t, c.Warnings())
+}
+
 func TestGuideCloudflareWithAVirtualModel(t *testing.T) {
 	c := parse(t, `
 providers:

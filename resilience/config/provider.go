@@ -15,7 +15,7 @@ import (
 // none. It is a value, safe for concurrent use.
 type Provider struct {
 	Name    string   // as configured
-	Type    string   // "openai", "anthropic", …: which credentials and which model list
+	Type    string   // "openai", "anthropic", …: which credentials and which model list; never empty
 	BaseURL string   // what an SDK would take; never empty
 	Models  []string // configured models; nil for none
 	// ModelsMode is [ModelsFallback] or [ModelsAllowlist].
@@ -62,7 +62,7 @@ var providerTypes = []providerType{
 	{"xai", "https://api.x.ai/v1", authBearer},
 	{"cohere", "https://api.cohere.com", authBearer},
 	{"azure", "", authAzure},
-	{"vllm", "", authBearer},
+	{"vllm", "http://localhost:8000/v1", authBearer},
 }
 
 func typeOf(name string) (providerType, bool) {

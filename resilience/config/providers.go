@@ -70,21 +70,25 @@ func (l *loader) provider(entry pair) *provider {
 const urlWant = "an absolute http or https URL without a fragment"
 
 // identity settles a provider's type and address. A type that is not given is
-// the provider's name.
+// the provider's name, else, with an address of its own, OpenAI's, which most
+// of them speak. Without an address it is a fault: the key of a provider whose
+// name is misspelt must go nowhere.
 func (l *loader) identity(p *provider, typ, base given, named bool) {
 	name, _ := typ.value.(string)
 	t, known := typeOf(name)
+	raw, _ := base.value.(string)
+	raw = strings.TrimSpace(raw)
 	switch {
+	case !known && !named && raw != "":
+		t, known = typeOf("openai")
 	case !known && !named:
 		at := typ.at
 		at.path += ".type"
-		l.fault(at, "no type, and a name that is none", "one of "+list(typeNames()), meant(name, typeNames()))
+		l.fault(at, "no type, and a name that is none", "one of "+list(typeNames())+", or a base_url", meant(name, typeNames()))
 	case !known && name != "":
 		l.fault(typ.at, shown(name, typ.hidden), "one of "+list(typeNames()), meant(name, typeNames()))
 	}
 	p.Type, p.auth, p.BaseURL = t.name, t.auth, t.base
-	raw, _ := base.value.(string)
-	raw = strings.TrimSpace(raw)
 	if raw == "" {
 		if known && t.base == "" {
 			at := typ.at
