@@ -90,8 +90,9 @@ func (b *body) end(err error, closed bool) {
 	if b.ended.Swap(true) {
 		return
 	}
-	// A body of no stream that the caller leaves unread was answered all the same.
-	b.c.bodyEnded(err, closed && b.stream)
+	// A body of no stream that the caller leaves unread was answered all the
+	// same, unless the caller has gone.
+	b.c.bodyEnded(err, closed && (b.stream || b.c.callerGone()))
 }
 
 func (b *body) panicked() {

@@ -428,3 +428,30 @@ func TestALogHandlerThatPanicsHarmsNoCall(t *testing.T) {
 		assert.Equal(t, 503, status)
 	}
 }
+
+// A download that the caller cancels and closes says nothing of the upstream.
+func TestACancelledDownloadIsNeutral(t *testing.T) {
+	t.Parallel()
+	for _, cancelled := range []bool{false, true} {
+		base := play(reply{status: 500, body: "{}"}, reply{status: 200, rest: stalled("bytes")})
+		tr, rec := build(t, base, quick())
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://upstream.invalid/v1/files/f/content", nil)
+			require.NoError(t, err)
+			resp, err := tr.RoundTrip(req)
+			require.NoError(t, err)
+			if cancelled && resp.StatusCode == 200 {
+				cancel()
+			}
+			require.NoError(t, resp.Body.Close())
+			cancel()
+		}
+		outcome, failures := resilience.OutcomeSuccess, 0
+		if cancelled {
+			outcome, failures = resilience.OutcomeCanceled, 1
+		}
+		assert.Equal(t, outcome, rec.last(t).Outcome)
+		assert.Equal(t, failures, tr.Breakers()[0].Failures)
+	}
+}
