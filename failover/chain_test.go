@@ -156,6 +156,7 @@ func TestAllOpen(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, "b", rej.Provider)
 	assert.Zero(t, ua.count()+ub.count()+ud.count())
+	assert.Equal(t, "a:-circuit_open b:-circuit_open d:-circuit_open", trail(failover.AttemptsOf(got.Response)), "each target once")
 
 	off := failover.Target{Name: "off", Transport: healthy(), Available: func() bool { return false }}
 	got = ask(t, chain(t, failover.Policy{}, a, off, b), "m")

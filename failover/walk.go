@@ -51,10 +51,11 @@ type walk struct {
 	keyed     bool    // the chain's first target is the whole call's first
 	preferred *target // that the request names; nil: the strategy picks
 
-	last  result
-	have  bool // last is the answer of a target
-	tried int
-	now   time.Time // of the targets passed over since the last one tried
+	last   result
+	have   bool // last is the answer of a target
+	listed bool // what is tried was recorded as passed over
+	tried  int
+	now    time.Time // of the targets passed over since the last one tried
 }
 
 // do asks the targets in order until one answers well.
@@ -134,7 +135,8 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return false
 	}
 	w.keep(&r)
-	if w.call.size() == known { // else a chain below has recorded its own targets
+	below := w.call.size() > known // a chain below has recorded its own targets
+	if !below && (!w.listed || !r.rejected) {
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
 			Start: start, Elapsed: time.Since(start),
@@ -268,6 +270,7 @@ func (w *walk) lastResort(front, first int) {
 		}
 	}
 	if best >= 0 {
+		w.listed = true
 		w.try(w.chain.targets[best], best == first)
 	}
 }
