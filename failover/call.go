@@ -17,7 +17,7 @@ import (
 //
 // fn gets a context that carries the target's model and ends with the target's
 // time limit (of the whole of fn; lifted once it returned well, so that a
-// stream lives on), and a copy of the target. It may be run several times, one
+// stream lives on), and a copy of the target, whose Transport is its stack. It may be run several times, one
 // after the other, so it must build its request anew each time. What
 // [Policy.Classify] does not know counts as a transport failure and moves on.
 // Allow is asked with a request that has no more than the context.
@@ -67,6 +67,7 @@ func (f *function[T]) sub(t *target) *link {
 func (f *function[T]) run(w *walk, l *leg) result {
 	t := l.target.Target
 	t.Header, t.Query = t.Header.Clone(), cloneQuery(t.Query)
+	t.Transport = l.target.rt // the default stack where none was given
 	var err error
 	f.value, err = f.fn(l.requestContext(), t)
 	if err == nil {

@@ -133,6 +133,18 @@ func TestCallRules(t *testing.T) {
 	}
 }
 
+func TestCallHandsOutTheDefaultStack(t *testing.T) {
+	c := chain(t, failover.Policy{}, failover.Target{Name: "a", Provider: "p"}, failover.Target{Name: "b", Provider: "p"})
+	var got []http.RoundTripper
+	_, err := failover.Call(t.Context(), c, func(_ context.Context, tg failover.Target) (int, error) {
+		got = append(got, tg.Transport)
+		return 0, io.ErrUnexpectedEOF
+	})
+	require.Error(t, err)
+	require.IsType(t, &resilience.Transport{}, got[0])
+	assert.Same(t, got[0], got[1], "one a provider")
+}
+
 func TestCallSkipsOpenBreakers(t *testing.T) {
 	s := stack(t, "a", healthy(), knobs())
 	s.ForceOpen("", time.Minute)

@@ -31,6 +31,7 @@ func (l *loader) graph(c *Config) {
 	for _, v := range c.virtual {
 		provider, model, _ := strings.Cut(v.source, "/")
 		if g.provider(provider) != nil && !v.lists(provider, model) {
+			v.passed = true
 			l.warnings = append(l.warnings, fmt.Sprintf("%s: %s.source: a request for this name names the provider %s and passes the virtual model by, which does not list it as a target", v.at.where(), v.at.path, provider))
 		}
 	}

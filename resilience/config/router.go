@@ -40,7 +40,7 @@ func (c *Config) Router(stack func(Provider) (http.RoundTripper, error)) (*failo
 	}
 	chains := map[string]*failover.Chain{}
 	for _, v := range c.virtual {
-		if !v.enabled {
+		if !v.enabled || v.passed {
 			continue
 		}
 		chain, err := failover.NewChain(c.chainPolicy(v), d.targets(v)...)

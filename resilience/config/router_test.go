@@ -222,6 +222,11 @@ func TestWarnsOfAVirtualModelThatNobodyReaches(t *testing.T) {
 	c := parse(t, "providers: {openai: , anthropic: }\nvirtual_models:\n  - {source: openai/a, target: anthropic/b}\n", nil)
 	require.Len(t, c.Warnings(), 1)
 	assert.Contains(t, c.Warnings()[0], "line 3: virtual_models[0].source: ")
+	u := &upstreams{}
+	r, err := c.Router(u.stack)
+	require.NoError(t, err)
+	assert.Equal(t, 200, ask(t, r, "openai/a"))
+	assert.Equal(t, []string{"openai/a"}, u.asked)
 }
 
 func TestModels(t *testing.T) {

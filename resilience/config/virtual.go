@@ -22,6 +22,7 @@ type virtual struct {
 	hidden      bool // the source holds a variable, and is not shown
 	description string
 	enabled     bool
+	passed      bool // its source names a provider and a model that it does not list: no request reaches it
 	strategy    string
 	failover    scope // over the global failover block
 	targets     []*target
