@@ -92,7 +92,7 @@ func (b *body) end(err error, closed bool) {
 	}
 	// A body of no stream that the caller leaves unread was answered all the
 	// same, unless the caller has gone.
-	b.c.bodyEnded(err, closed && (b.stream || b.c.callerGone()))
+	b.c.bodyEnded(err, closed && (b.stream || b.c.callerGone()), b.stream)
 }
 
 func (b *body) panicked() {

@@ -128,7 +128,7 @@ func timedOut(cause error) bool {
 func (c *call) watch(resp *http.Response) {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil || resp.Body == http.NoBody:
-		c.bodyEnded(nil, false)
+		c.bodyEnded(nil, false, false)
 	default:
 		resp.Body = &body{ReadCloser: resp.Body, c: c, stream: c.isStream(resp)}
 	}
@@ -141,8 +141,9 @@ func (c *call) isStream(resp *http.Response) bool {
 }
 
 // bodyEnded settles the call when its body has: err is what Read ended with,
-// nil for its end; closed says that the caller closed it before.
-func (c *call) bodyEnded(err error, closed bool) {
+// nil for its end; closed says that the caller closed it before; stream that
+// it was one of events.
+func (c *call) bodyEnded(err error, closed, stream bool) {
 	c.mu.Lock()
 	end, status, judged := c.end, c.rec.Status, c.judged
 	c.mu.Unlock()
@@ -159,24 +160,25 @@ func (c *call) bodyEnded(err error, closed bool) {
 		c.permit.Settle(breaker.Neutral)
 		c.conclude(OutcomeCanceled, status, "closed", nil)
 	default:
-		c.brokenOff(err)
+		c.brokenOff(err, stream)
 	}
 	c.complete()
 }
 
 // brokenOff settles a body that nobody judged and whose Read failed.
-func (c *call) brokenOff(err error) {
+func (c *call) brokenOff(err error, stream bool) {
+	outcome, reason, verdict := OutcomeTransportError, "transport_error", breaker.Failure
 	switch c.kindOf(err) {
 	case kindCanceled:
-		c.permit.Settle(breaker.Neutral)
-		c.conclude(OutcomeCanceled, c.status(), "canceled", err)
+		outcome, reason, verdict, stream = OutcomeCanceled, "canceled", breaker.Neutral, false
 	case kindTimeout:
-		c.permit.Settle(breaker.Failure)
-		c.conclude(OutcomeStreamError, c.status(), "timeout", err)
-	default:
-		c.permit.Settle(breaker.Failure)
-		c.conclude(OutcomeStreamError, c.status(), "transport_error", err)
+		outcome, reason = OutcomeTimeout, "timeout"
 	}
+	if stream {
+		outcome = OutcomeStreamError
+	}
+	c.permit.Settle(verdict)
+	c.conclude(outcome, c.status(), reason, err)
 }
 
 // streamEnded settles a guarded stream.

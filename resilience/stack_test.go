@@ -327,6 +327,17 @@ func TestStreamOutcomes(t *testing.T) {
 	}
 }
 
+func TestABrokenDownloadIsNoStreamError(t *testing.T) {
+	t.Parallel()
+	tr, rec := build(t, play(reply{status: 200, rest: breaking(`{"data":`, syscall.ECONNRESET)}), quick())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://upstream.invalid/v1/models", nil)
+	require.NoError(t, err)
+	_, _, err = do(t, tr, req)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	assert.Equal(t, resilience.OutcomeTransportError, rec.last(t).Outcome)
+	assert.Equal(t, 1, tr.Breakers()[0].Failures)
+}
+
 func TestOnCallComesOnceWithTheBodysEnd(t *testing.T) {
 	t.Parallel()
 	base := play(reply{status: 200, body: evA + evStop + evDone})

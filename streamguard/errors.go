@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -30,10 +32,19 @@ type IncompleteError struct {
 	Err      error  // the cause: io.ErrUnexpectedEOF for a clean close, a [*TimeoutError], the transport's error
 }
 
-// Error names the provider, the format, the reason and the cause.
+// Error names the provider, the format, the reason and, where it cannot hold
+// the upstream's text, the cause. Err has it all.
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("%s%s stream incomplete after %d events (%s): %v",
-		providerPrefix(e.Provider), e.Format, e.Events, e.Reason, e.Err)
+	text := fmt.Sprintf("%s%s stream incomplete after %d events (%s)",
+		providerPrefix(e.Provider), e.Format, e.Events, e.Reason)
+	var (
+		op      *net.OpError
+		timeout *TimeoutError
+	)
+	if errors.Is(e.Err, io.ErrUnexpectedEOF) || errors.As(e.Err, &op) || errors.As(e.Err, &timeout) {
+		text += ": " + e.Err.Error() // an HTTP/2 GOAWAY or a bad trailer would be quoted
+	}
+	return text
 }
 
 // Unwrap returns the cause.
