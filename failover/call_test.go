@@ -69,7 +69,7 @@ func TestClassifyError(t *testing.T) {
 		"openai":        {&openAIError{StatusCode: 404, Code: "model_not_found", Message: "m"}, want{404, "model_not_found", "m"}},
 		"openai, type":  {&openAIError{StatusCode: 400, Type: "invalid_request_error"}, want{400, "invalid_request_error", ""}},
 		"anthropic":     {&anthropicError{529, `{"type":"error","error":{"type":"overloaded_error","message":"m"}}`}, want{529, "overloaded_error", "m"}},
-		"genai":         {genAIError{Code: 429, Message: "m", Status: "RESOURCE_EXHAUSTED"}, want{429, "", "m"}},
+		"genai":         {genAIError{Code: 429, Message: "m", Status: "RESOURCE_EXHAUSTED"}, want{429, "RESOURCE_EXHAUSTED", "m"}},
 		"go-openai":     {&goOpenAIError{HTTPStatusCode: 400, Code: "c", Message: "m"}, want{400, "c", "m"}},
 		"smithy":        {&smithyError{429}, want{429, "ThrottlingException", "slow down"}},
 		"wrapped":       {fmt.Errorf("call: %w", errors.Join(io.EOF, &openAIError{StatusCode: 500})), want{500, "", ""}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -83,6 +84,9 @@ func classifyOne(err error) (status int, code, message string, ok bool) {
 	if raw := text(v, "RawJSON"); raw != "" && (code == "" || message == "") {
 		f := wire.ParseFailure(status, []byte(raw))
 		code, message = first(code, f.Code, f.Type), first(message, f.Message)
+	}
+	if word := text(v, "Status"); code == "" && !strings.Contains(word, " ") {
+		code = word // genai's UNAVAILABLE; an HTTP status line has a space
 	}
 	return status, code, message, true
 }

@@ -85,7 +85,7 @@ func TestAttemptTimeoutEndsWithTheHeaders(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Error(t, ctx.Err(), "released by Close")
 
-		fail(t, answer(fails(errReset)), get(t.Context(), t))
+		require.ErrorIs(t, fail(t, answer(fails(errReset)), get(t.Context(), t)), errReset)
 		require.Error(t, ctx.Err(), "released with the error")
 
 		rt := answer(status(200))

@@ -68,7 +68,7 @@ func TestALongReadWhileBytesComeIsNoSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		body := idleOver(t, &filling{left: 4 << 20})
-		defer body.Close()
+		defer func() { require.NoError(t, body.Close()) }()
 		total, buf := 0, make([]byte, 1<<20)
 		for {
 			n, err := body.Read(buf)
