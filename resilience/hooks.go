@@ -1,6 +1,7 @@
 package resilience
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"time"
@@ -76,6 +77,10 @@ func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failure == nil || c.failure.Status != resp.StatusCode {
+		// A quota makes a 429; the waits are named retryDelay and retry_after.
+		if resp.StatusCode != http.StatusTooManyRequests && !bytes.Contains(head, []byte("etry")) {
+			return retry.Advice{}
+		}
 		f := wire.ParseFailure(resp.StatusCode, head)
 		c.failure = &f
 	}

@@ -423,6 +423,44 @@ func TestModelFromContextWins(t *testing.T) {
 	assert.Equal(t, plainBody, base.bodies[0])
 }
 
+// Transports that are not net/http's often leave ContentLength at 0.
+func TestAZeroContentLengthSaysNothing(t *testing.T) {
+	t.Parallel()
+	respond := func(status int, header http.Header, rest io.ReadCloser) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			resp, err := reply{status: status, header: header, rest: rest}.response(req)
+			resp.ContentLength = 0
+			return resp, err
+		})
+	}
+	t.Run("quota", func(t *testing.T) {
+		t.Parallel()
+		body := breaking(`{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"x"}}`, io.EOF)
+		tr, rec := build(t, respond(429, nil, body), quick())
+		status, text, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 429, status)
+		assert.Contains(t, text, "insufficient_quota")
+		assert.Len(t, rec.last(t).Attempts, 1)
+	})
+	t.Run("encoded", func(t *testing.T) {
+		t.Parallel()
+		tr, _ := build(t, respond(200, http.Header{"Content-Encoding": {"br"}}, breaking("not JSON", io.EOF)), quick())
+		status, text, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		assert.Equal(t, "not JSON", text)
+	})
+	t.Run("silence", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			tr, _ := build(t, respond(200, http.Header{"Content-Type": {"text/event-stream"}}, stalled(evA)), quick())
+			_, _, err := do(t, tr, chat(t, t.Context(), streamBody))
+			require.ErrorIs(t, err, streamguard.ErrIncomplete)
+		})
+	})
+}
+
 func TestPassthroughLeavesBytesAlone(t *testing.T) {
 	t.Parallel()
 	hidden := `{"error":{"code":429,"message":"busy"}}`

@@ -42,15 +42,20 @@ func peek(resp *http.Response) []byte {
 	if body == http.NoBody {
 		return nil
 	}
-	size := 512
-	if n := resp.ContentLength; n >= 0 && n < headBytes {
-		size = int(n) + 1 // room for the Read that returns io.EOF
+	// A length of 0 says nothing: many a transport that is not net/http's leaves
+	// the field alone.
+	length, size := int64(-1), 512
+	if n := resp.ContentLength; n > 0 {
+		length = n
+		if n < headBytes {
+			size = int(n) + 1 // room for the Read that returns io.EOF
+		}
 	}
 	p := &peeked{ReadCloser: body, head: make([]byte, 0, size)}
 	timer := time.AfterFunc(headTime, func() { _ = body.Close() })
 	// A body of declared length is over with its last byte (RFC 9112 §6.2):
 	// no Read is spent on the io.EOF behind it.
-	for p.err == nil && len(p.head) < headBytes && int64(len(p.head)) != resp.ContentLength {
+	for p.err == nil && len(p.head) < headBytes && int64(len(p.head)) != length {
 		if len(p.head) == cap(p.head) {
 			p.head = append(p.head, 0)[:len(p.head)]
 		}
@@ -62,7 +67,7 @@ func peek(resp *http.Response) []byte {
 		p.err = io.ErrUnexpectedEOF
 	}
 	head := p.head
-	p.ended = p.err != nil || int64(len(head)) == resp.ContentLength
+	p.ended = p.err != nil || int64(len(head)) == length
 	resp.Body = p
 	return head
 }

@@ -36,7 +36,7 @@ func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
 	if bodyless(req, resp) || resp.Body == http.NoBody {
 		return resp, nil
 	}
-	resp.Body = withIdle(resp.Body, t.Timeout)
+	resp.Body = withIdle(resp.Body, t.Timeout, resp.ContentLength)
 	return resp, nil
 }
 
@@ -54,12 +54,17 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodHead
 }
 
-// withIdle bounds rc unless a layer below has done so already.
-func withIdle(rc io.ReadCloser, timeout time.Duration) io.ReadCloser {
+// withIdle bounds rc, of length bytes, unless a layer below has done so
+// already. A length of 0 is as unknown as -1: many a transport that is not
+// net/http's leaves the field alone.
+func withIdle(rc io.ReadCloser, timeout time.Duration, length int64) io.ReadCloser {
 	if b, ok := rc.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
 		return rc
 	}
-	b := &idleBody{timeout: timeout}
+	b := &idleBody{timeout: timeout, left: length}
+	if length <= 0 {
+		b.left = -1
+	}
 	b.w.body = rc
 	return b
 }
@@ -70,7 +75,8 @@ const maxIdleRead = 256 << 10
 
 type idleBody struct {
 	timeout time.Duration
-	started bool // a byte came; used by Read alone
+	started bool  // a byte came; used by Read alone, as is left
+	left    int64 // bytes still due; less than 0: unknown
 	err     error
 	w       watch
 }
@@ -81,13 +87,16 @@ func (b *idleBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if !b.started || len(p) == 0 {
+	// Behind the last byte of a known length comes io.EOF, without a wait.
+	if !b.started || len(p) == 0 || b.left == 0 {
 		n, err := b.w.body.Read(p)
 		b.started = b.started || n > 0
+		b.count(n)
 		return n, err
 	}
 	b.w.arm(b.timeout)
 	n, err := b.w.body.Read(p[:min(len(p), maxIdleRead)])
+	b.count(n)
 	if b.w.disarm() {
 		// What arrived with the timer's last tick is still handed out.
 		b.err = &TimeoutError{Kind: TimeoutIdle, After: b.timeout}
@@ -96,6 +105,12 @@ func (b *idleBody) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+func (b *idleBody) count(n int) {
+	if b.left > 0 {
+		b.left = max(0, b.left-int64(n))
+	}
 }
 
 func (b *idleBody) Close() error { return b.w.close() }

@@ -48,7 +48,7 @@ func judgeable(f *wire.Format, req *http.Request, resp *http.Response) bool {
 	if f == wire.Unknown || resp.StatusCode/100 != 2 || bodyless(req, resp) {
 		return false
 	}
-	if resp.ContentLength == 0 || resp.Body == http.NoBody {
+	if resp.Body == http.NoBody {
 		return true
 	}
 	for _, v := range resp.Header["Content-Encoding"] {
