@@ -22,6 +22,7 @@ const (
 type chunk struct {
 	b           []byte
 	off, judged int
+	gap         int // bytes at judged that are left out, see leave
 }
 
 // chunk returns the stream's chunk, a new one if it has none.
@@ -40,7 +41,7 @@ func (b *guardBody) chunk() *chunk {
 func (b *guardBody) drop() {
 	c := b.c
 	if b.c = nil; c != nil && cap(c.b) <= maxChunk {
-		c.b, c.off, c.judged = c.b[:0], 0, 0
+		c.b, c.off, c.judged, c.gap = c.b[:0], 0, 0, 0
 		b.g.chunks.Put(c)
 	}
 }
@@ -63,7 +64,7 @@ func (b *guardBody) tail() []byte {
 	if b.c == nil {
 		return nil
 	}
-	return b.c.b[b.c.judged:]
+	return b.c.b[b.c.judged+b.c.gap:]
 }
 
 // held returns all that waits in the chunk, judged or not. It is valid until
@@ -101,7 +102,14 @@ func (c *chunk) room(min int) []byte {
 	return c.b[len(c.b):cap(c.b)]
 }
 
-// cut takes n bytes at judged out of the chunk.
-func (c *chunk) cut(n int) {
-	c.b = append(c.b[:c.judged], c.b[c.judged+n:]...)
+// leave leaves out the next n bytes. They go with close, all at once: to move
+// what follows for each of a thousand comments would take its square.
+func (c *chunk) leave(n int) { c.gap += n }
+
+// close takes out what is left out.
+func (c *chunk) close() {
+	if c.gap > 0 {
+		c.b = append(c.b[:c.judged], c.b[c.judged+c.gap:]...)
+		c.gap = 0
+	}
 }

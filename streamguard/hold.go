@@ -12,7 +12,12 @@ import (
 // read waits in the chunk.
 func (b *guardBody) hold() (*wire.Failure, error) {
 	b.holding = true
-	defer func() { b.holding, b.more = false, true }()
+	defer func() {
+		b.holding, b.more = false, true
+		if b.c != nil {
+			b.c.close()
+		}
+	}()
 	for {
 		if b.holdsTooMuch() {
 			return nil, nil
@@ -25,11 +30,13 @@ func (b *guardBody) hold() (*wire.Failure, error) {
 			}
 			continue
 		case n > 0:
+			b.c.close()
 			b.c.judged += n
 			continue
 		case b.flowsBy():
 			return nil, nil
 		}
+		b.c.close()
 		if n, err := b.refill(); n == 0 && err != nil {
 			return b.holdEnd(err)
 		}
@@ -46,7 +53,7 @@ func (b *guardBody) holdsTooMuch() bool {
 	if limit == 0 {
 		limit = DefaultHoldLimit
 	}
-	return int64(len(b.c.b)) > limit
+	return int64(len(b.c.b)-b.c.gap) > limit
 }
 
 // flowsBy reports whether the next event is too large to be held.
@@ -57,6 +64,11 @@ func (b *guardBody) flowsBy() bool {
 // weigh takes up one event of n bytes while the stream is held back. done says
 // that holding ends: with a failure, or else with the stream handed out.
 func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
+	if m&wire.MarkMalformed == 0 && m&wire.MarkFailed == 0 && b.strips(m, b.overfull(n, m)) {
+		b.c.leave(n)
+		return nil, false
+	}
+	b.c.close()
 	switch {
 	case m&wire.MarkMalformed != 0:
 		b.c.b = b.c.b[:b.c.judged]
@@ -69,9 +81,6 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 	case m&wire.MarkFailed != 0:
 		b.c.judged += n
 		return b.st.Failure(), true
-	case b.strips(m, b.overfull(n, m)):
-		b.c.cut(n)
-		return nil, false
 	}
 	b.c.judged += n
 	b.note(m)

@@ -316,3 +316,19 @@ func TestStreamsAreToldByTheirBody(t *testing.T) {
 		}
 	}
 }
+
+// Thousands of comments in one Read are left out in one go; what is between
+// them stays.
+func TestHoldLeavesOutManyComments(t *testing.T) {
+	burst := strings.Repeat(":\n\n", 40_000)
+	for _, p := range []sg.Policy{{}, {StripComments: true}, {HoldUntil: sg.HoldComplete}, {HoldUntil: sg.HoldComplete, StripComments: true}} {
+		body := U + burst + U + burst + "\n" + U + C("a") + burst + F("stop") + DONE
+		r := stack(sse(part{data: body}), p)
+		_, got, err := r.readAll(t, streamCall(t, chatPath))
+		require.NoError(t, err)
+		assert.Equal(t, U+U+U+C("a")+F("stop")+DONE, strings.ReplaceAll(strings.ReplaceAll(got, ":\n\n", ""), "\n\n\n", "\n\n"))
+		if p.StripComments {
+			assert.NotContains(t, got, ":\n\n")
+		}
+	}
+}

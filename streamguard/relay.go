@@ -120,7 +120,9 @@ func (b *guardBody) direct(p []byte) int {
 			b.keep(p[r : t+n])
 			return w
 		}
-		t = copy(p, p[r:t+n])
+		if t += n; r > 0 {
+			t = copy(p, p[r:t])
+		}
 	}
 	b.keep(p[:t])
 	return 0

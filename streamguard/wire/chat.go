@@ -1,6 +1,9 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 func newChat() *Format {
 	return &Format{
@@ -86,6 +89,8 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			c.err = p.filled() || c.err
 		case "x_groq":
 			c.groq(&p)
+		case "base_resp":
+			c.base(&p)
 		case "obfuscation", "usage":
 			s.template.heedless(&p)
 		default:
@@ -182,6 +187,24 @@ func (c *chatChunk) groq(p *parser) {
 	}
 }
 
+// base looks for the code that MiniMax puts beside the choices; 0 is success.
+func (c *chatChunk) base(p *parser) {
+	if p.kind() != '{' {
+		p.skip()
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) != "status_code" {
+			p.skip()
+			continue
+		}
+		text := p.kind() == '"'
+		if raw := p.raw(); text || isNumber(raw) {
+			c.err = c.err || business(strings.Trim(string(raw), `"`))
+		}
+	}
+}
+
 // smallIndex is choiceIndex without a conversion for the usual digit.
 func smallIndex(raw []byte) int {
 	if len(raw) == 1 {
@@ -221,7 +244,7 @@ func (c *chatChunk) piece(p *parser) {
 }
 
 func chatLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.choiceError || p.choices == 0 && (string(name) == "error" || p.envelope()) {
+	if p.topError || p.choiceError || business(p.base) || p.choices == 0 && (string(name) == "error" || p.envelope()) {
 		p.hasError = true
 		return s.fail(p)
 	}

@@ -47,6 +47,9 @@ func cohereEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
+	if string(name) == "error" { // whatever type its data has
+		n.typ = name
+	}
 	return s.cohere(&n, func() *problem { return inspect(data) })
 }
 
@@ -141,7 +144,7 @@ func cohereProblem(p *problem, reason string) *problem {
 
 func cohereLarge(s *Stream, name []byte, p *problem) Mark {
 	n := cohereNote{typ: name, failed: p.topError, finish: []byte(p.deltaFinish)}
-	if p.eventType != "" {
+	if p.eventType != "" && string(name) != "error" {
 		n.typ = []byte(p.eventType)
 	}
 	return s.cohere(&n, func() *problem { return p })

@@ -120,6 +120,9 @@ func (f *fields) structure(c byte) {
 	case '}', ']':
 		f.shut()
 	default:
+		if f.depth == 0 && c >= 0x80 { // of a byte order mark
+			return
+		}
 		f.isKey = false
 		f.mode = inScalar
 		f.begin()

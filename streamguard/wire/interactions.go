@@ -70,6 +70,9 @@ func interactionsEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
+	if string(name) == "error" { // whatever type its data has
+		n.typ = name
+	}
 	return s.interactions(&n, func() *problem { return inspect(data) })
 }
 
@@ -118,7 +121,7 @@ func (s *Stream) interactions(n *interactionsNote, problem func() *problem) Mark
 
 func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
 	n := interactionsNote{typ: name, failed: p.topError, status: []byte(p.interactionState)}
-	if p.googleType != "" {
+	if p.googleType != "" && string(name) != "error" {
 		n.typ = []byte(p.googleType)
 	}
 	return s.interactions(&n, func() *problem { return p })

@@ -52,7 +52,7 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	failed = failed || string(typ) == "error"
+	failed = failed || string(typ) == "error" || string(name) == "error"
 	if failed || !typed {
 		if q := inspect(data); failed || len(typ) == 0 && q.envelope() {
 			return s.fail(q)
@@ -109,7 +109,7 @@ func messagesLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.eventType != "" {
 		typ = []byte(p.eventType)
 	}
-	if p.topError || string(typ) == "error" || len(typ) == 0 && p.envelope() {
+	if p.topError || string(typ) == "error" || string(name) == "error" || len(typ) == 0 && p.envelope() {
 		return s.fail(p)
 	}
 	return s.message(typ, p.stopReason)

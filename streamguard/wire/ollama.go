@@ -72,8 +72,7 @@ func ollamaShape(head []byte, contentType string, stream bool) Shape {
 type ollamaLine struct {
 	data     bool // part of an answer, though it may be empty
 	err      bool
-	done     bool
-	reason   bool
+	done     bool // the answer is over
 	counted  bool // tokens that were generated
 	content  bool
 	from, to int // a content string in the data
@@ -94,8 +93,6 @@ func (l *ollamaLine) read(p *parser) {
 		case "done":
 			raw := p.raw()
 			l.data, l.done = true, string(raw) == "true"
-		case "done_reason":
-			l.reason = len(text(p.raw())) > 0
 		case "eval_count":
 			l.counted = nonZero(p.raw())
 		case "error":
@@ -138,12 +135,6 @@ func (l *ollamaLine) piece(p *parser) {
 	}
 }
 
-// ended reports whether the answer is over, and in good order. Ollama writes
-// done without a reason and without a count when its runner's connection broke
-// (llm/server.go, DoneReasonConnectionClosed): that line says nothing, so that
-// the end of the body is the early one that it is.
-func (l *ollamaLine) ended() bool { return l.done && (l.reason || l.counted) }
-
 func ollamaEvent(s *Stream, name, data []byte) Mark {
 	l := ollamaLine{template: &s.template}
 	p := parse(data)
@@ -168,7 +159,7 @@ func (s *Stream) ollama(l *ollamaLine) Mark {
 		m |= MarkContent
 		s.template.mark(l.from, l.to)
 	}
-	if l.ended() {
+	if l.done {
 		m |= MarkEnd | MarkFinal
 	}
 	return m
@@ -182,7 +173,7 @@ func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
 	if !p.answer {
 		return 0
 	}
-	return s.ollama(&ollamaLine{content: true, done: p.done, reason: p.doneReason, counted: p.counted})
+	return s.ollama(&ollamaLine{content: true, done: p.done})
 }
 
 func ollamaJudge(f *Format, provider string, b []byte) Verdict {

@@ -27,6 +27,7 @@ const (
 	nErrorNumber
 	nSuccess
 	nFree
+	nFreeItem
 	nErrors
 	nErrorsItem
 	nBaseResp
@@ -60,8 +61,6 @@ const (
 	nFeedback
 	nBlockReason
 	nDone
-	nDoneReason
-	nEvalCount
 	nDeltaFinish
 	nDeltaError
 	nEventType
@@ -96,7 +95,8 @@ var problemEdges = []edge{
 	{root, "object", nObject}, {root, "success", nSuccess},
 	{root, "message", nMessage}, {root, "msg", nMessage}, {root, "err", nMessage}, {root, "error_msg", nMessage},
 	{root, "error_code", nErrorNumber},
-	{root, "detail", nFree},
+	{root, "detail", nFree}, {nFree, "code", nErrorCode}, {nFree, "type", nErrorType}, {nFree, "message", nErrorMessage},
+	{nFree, elements, nFreeItem}, {nFreeItem, "msg", nErrorMessage},
 	{root, "errors", nErrors}, {nErrors, elements, nErrorsItem},
 	{nErrorsItem, "code", nErrorCode}, {nErrorsItem, "message", nErrorMessage},
 	{root, "base_resp", nBaseResp}, {nBaseResp, "status_code", nBaseCode}, {nBaseResp, "status_msg", nBaseMessage},
@@ -117,7 +117,7 @@ var problemEdges = []edge{
 	{nCandidate, "index", nCandidateIndex}, {nCandidate, "finishReason", nCandidateFinish},
 	{root, "promptFeedback", nFeedback}, {nFeedback, "blockReason", nBlockReason},
 	// Ollama; its response is text, its message an object.
-	{root, "done", nDone}, {root, "done_reason", nDoneReason}, {root, "eval_count", nEvalCount},
+	{root, "done", nDone},
 	// Bedrock; Nova's end.
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	{root, "x_groq", nGroq}, {nGroq, "error", nError},

@@ -50,8 +50,7 @@ type problem struct {
 	candidateStates  choiceStates
 	blocked          bool // promptFeedback.blockReason
 	answer           bool // Ollama's members of an answer
-	done, doneReason bool
-	counted          bool // eval_count
+	done             bool
 	deltaFinish      string
 	googleType       string // event_type
 	interactionState string
@@ -118,7 +117,7 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			p.sequence = i
 		}
-	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone, nEvalCount:
+	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone:
 		p.scalar(n, v, text)
 	default:
 		if text {
@@ -139,8 +138,6 @@ func (p *problem) scalar(n node, v []byte, text bool) {
 		p.candidate.index = string(v)
 	case n == nOutputIndex:
 		p.output.index = string(v)
-	case n == nEvalCount:
-		p.counted = nonZero(v)
 	}
 }
 
@@ -150,7 +147,7 @@ func (p *problem) textField(n node, v []byte) {
 		p.errorAt(n, len(v) > 0)
 		first(&p.message, v)
 	case nFree:
-		p.free = true
+		p.free = p.free || len(v) > 0
 		first(&p.message, v)
 	case nMessage:
 		p.bare = p.bare || len(v) > 0
@@ -188,8 +185,6 @@ func (p *problem) textField(n node, v []byte) {
 		p.output.finish = string(v)
 	case nOutputText:
 		p.output.said = true
-	case nDoneReason:
-		p.doneReason = len(v) > 0
 	case nDeltaFinish:
 		p.deltaFinish = string(v)
 	case nDeltaError:
@@ -267,7 +262,8 @@ func (p *problem) bareMessage() bool {
 
 // business reports whether a vendor's own code says that something failed.
 func business(w string) bool {
-	return w != "" && strings.Trim(w, "0") != ""
+	n, err := strconv.ParseFloat(w, 64)
+	return w != "" && (err != nil || n != 0)
 }
 
 // topCodeFails judges a code beside no content: 0 and 2xx are success.
@@ -276,7 +272,7 @@ func (p *problem) topCodeFails() bool {
 	if w == "" {
 		return false
 	}
-	if n, err := strconv.Atoi(w); err == nil {
+	if n, err := strconv.ParseFloat(w, 64); err == nil {
 		return n != 0 && (n < 200 || n > 299)
 	}
 	switch strings.ToLower(w) {

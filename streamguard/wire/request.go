@@ -27,7 +27,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 	f := FormatOf(method, u)
 	r := Request{Format: f}
 	for _, v := range h["Accept"] {
-		r.Stream = r.Stream || strings.Contains(v, "text/event-stream")
+		r.Stream = r.Stream || strings.Contains(strings.ToLower(v), "text/event-stream")
 	}
 	if u == nil {
 		return r

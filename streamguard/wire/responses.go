@@ -65,6 +65,9 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
+	if string(name) == "error" { // whatever type its data has
+		n.typ = name
+	}
 	s.seq = max(s.seq, n.seq)
 	return s.responses(&n, func() *problem { return inspect(data) })
 }
@@ -121,7 +124,7 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 	switch {
 	case n.failed:
 		return s.fail(problem())
-	case bytes.HasSuffix(typ, []byte(".delta")):
+	case bytes.HasSuffix(typ, []byte(".delta")), bytes.HasSuffix(typ, []byte(".partial_image")):
 		return MarkData | MarkContent
 	}
 	return MarkData
@@ -129,7 +132,7 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 
 func responsesLarge(s *Stream, name []byte, p *problem) Mark {
 	n := responsesNote{typ: name, seq: p.sequence, status: []byte(p.responseState)}
-	if p.eventType != "" {
+	if p.eventType != "" && string(name) != "error" {
 		n.typ = []byte(p.eventType)
 	}
 	// response.error is an error only in an event that says so by its type.
@@ -144,7 +147,7 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	var drift string
 	var status []byte
-	output, usage := false, false
+	output, usage, background := false, false, false
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		k := p.kind()
@@ -161,6 +164,8 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 			status = text(p.raw())
 		case "usage":
 			usage = nonZero(p.raw())
+		case "background":
+			background = string(p.raw()) == "true"
 		default:
 			p.skip()
 		}
@@ -178,14 +183,22 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 	switch {
 	case drift != "":
 		return f.drift(provider, drift, ReasonDrift)
-	case string(status) != "completed":
-		return Verdict{Usable: output}
-	case !output:
+	case !background && string(status) == "completed" && !output:
 		return Verdict{Empty: EmptyOutput}
-	case !usage:
+	case !background && !usage && output && responseOver(status):
 		return Verdict{Empty: EmptyUsage, Usable: true}
 	}
-	return Verdict{Usable: true}
+	return Verdict{Usable: output}
+}
+
+// responseOver reports whether a response with this status, nil for none, is an
+// answer whose usage is due.
+func responseOver(status []byte) bool {
+	switch string(status) {
+	case "completed", "incomplete":
+		return true
+	}
+	return status == nil
 }
 
 // judgeNoObject judges a body that begins with a bracket where an object is

@@ -107,8 +107,9 @@ func lineEndOf(b []byte) string {
 // parts are the fields of one event.
 type parts struct {
 	name, data, failure []byte
-	at                  int // where data begins in the event, -1 if it was put together
-	lines               int // of data
+	bare                []byte // a line that begins as JSON where a field is due
+	at                  int    // where data begins in the event, -1 if it was put together
+	lines               int    // of data
 }
 
 // take applies one line, given without its end; start is where it begins.
@@ -144,6 +145,10 @@ func (e *parts) take(s *Stream, line []byte, start int) {
 		e.name = value
 	case "error":
 		e.failure = value
+	default:
+		if line[0] == '{' || line[0] == '[' {
+			e.bare = line
+		}
 	}
 }
 
@@ -190,13 +195,27 @@ func (f sseFraming) event(s *Stream, ev []byte) Mark {
 		return MarkComment
 	}
 	e := f.split(s, ev)
-	switch {
-	case len(e.failure) > 0 && !s.f.endless:
+	if len(e.failure) > 0 && !s.f.endless {
 		return s.failureField(e.failure)
-	case len(trim(e.data)) > 0:
-		return s.judge(e.name, e.data, ev, e.at)
+	}
+	if m, found := s.fields(&e, ev); found {
+		return m
 	}
 	return MarkComment
+}
+
+// fields judges an event's data and then what stands beside it without a field;
+// found is false if there is nothing to judge.
+func (s *Stream) fields(e *parts, ev []byte) (m Mark, found bool) {
+	if len(trim(e.data)) > 0 {
+		m, found = s.judge(e.name, e.data, ev, e.at), true
+	}
+	if e.bare != nil && !s.f.endless && m&MarkMalformed == 0 {
+		if f, ok := s.bare(e.bare); ok {
+			m, found = m|f, true
+		}
+	}
+	return m, found
 }
 
 // isBare reports whether an event begins as JSON where a field is due.
@@ -246,11 +265,10 @@ func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	if len(e.failure) > 0 && !s.f.endless && valid(e.failure) {
 		return s.failureField(e.failure), true
 	}
-	data := trim(e.data)
-	if len(data) == 0 || string(data) != "[DONE]" && !valid(data) {
+	if data := trim(e.data); len(data) > 0 && string(data) != "[DONE]" && !valid(data) {
 		return 0, false
 	}
-	return s.judge(e.name, e.data, b, e.at), true
+	return s.fields(&e, b)
 }
 
 func (sseFraming) frame(s *Stream, name string, data []byte) []byte {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func (p *problem) httpStatus() int {
 	}
 	numbers := [...]string{p.nested, p.status, p.topState, p.topCode}
 	for _, s := range numbers {
-		if n, err := strconv.Atoi(s); err == nil && n >= 400 && n <= 599 {
+		if n := numberStatus(s); n != 0 {
 			return n
 		}
 	}
@@ -41,6 +42,16 @@ func (p *problem) httpStatus() int {
 		}
 	}
 	return http.StatusBadGateway
+}
+
+// numberStatus returns the HTTP status that a number names, 0 if it is none of
+// an error. Some gateways write it as a float: 429.0.
+func numberStatus(s string) int {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || n < 400 || n > 599 || n != math.Trunc(n) {
+		return 0
+	}
+	return int(n)
 }
 
 func tableStatus(t map[string]int, code string) int {
@@ -117,7 +128,7 @@ func (p *problem) quota() bool {
 		switch s {
 		case "insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
 			"project_spend_limit_exceeded", "organization_usage_limit_exceeded",
-			"enforced_spend_limit_reached", "quota_exceeded", "billing_hard_limit_reached",
+			"enforced_spend_limit_reached", "quota_exceeded", "billing_hard_limit_reached", "billing_not_active",
 			"1308", "1113": // Zhipu: plan limit, no balance
 			return true
 		}
