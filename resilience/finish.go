@@ -130,7 +130,8 @@ func (c *call) watch(resp *http.Response) {
 	case resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil || resp.Body == http.NoBody:
 		c.bodyEnded(nil, false, false)
 	default:
-		resp.Body = &body{ReadCloser: resp.Body, c: c, stream: c.isStream(resp)}
+		c.body.ReadCloser, c.body.c, c.body.stream = resp.Body, c, c.isStream(resp)
+		resp.Body = &c.body
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -90,6 +91,9 @@ func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) 
 	}
 }
 
+// maxGrown bounds the room that is made for attempts ahead of them.
+const maxGrown = 8
+
 func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
 	c := callOf(req.Context())
 	if c == nil {
@@ -97,6 +101,9 @@ func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.rec.Attempts) == len(c.attempts) { // one is the rule; then make room for all
+		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(t.policy.Retry.MaxRetries, maxGrown))
+	}
 	c.rec.Attempts = append(c.rec.Attempts, a)
 }
 

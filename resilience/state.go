@@ -44,6 +44,7 @@ type call struct {
 	end      *streamguard.End // guarded by mu; how the guarded stream ended
 	done     bool             // guarded by mu
 	attempts [1]retry.Attempt
+	body     body // of the one response that is handed out
 }
 
 // Value makes the call its own context value.

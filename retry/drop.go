@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -22,6 +23,9 @@ const (
 func drop(resp *http.Response, limit time.Duration) {
 	body := resp.Body
 	p, looked := body.(*peeked)
+	if looked {
+		defer p.recycle() // nobody sees the answer any more
+	}
 	if body == http.NoBody || resp.ContentLength > dropBytes || limit <= 0 || looked && p.ended {
 		_ = body.Close()
 		return
@@ -51,7 +55,10 @@ func peek(resp *http.Response) []byte {
 			size = int(n) + 1 // room for the Read that returns io.EOF
 		}
 	}
-	p := &peeked{ReadCloser: body, head: make([]byte, 0, size)}
+	p := &peeked{ReadCloser: body, buf: heads.Get().(*[]byte)}
+	if p.head = *p.buf; cap(p.head) < size {
+		p.head = make([]byte, 0, size)
+	}
 	timer := time.AfterFunc(headTime, func() { _ = body.Close() })
 	// A body of declared length is over with its last byte (RFC 9112 §6.2):
 	// no Read is spent on the io.EOF behind it.
@@ -67,17 +74,30 @@ func peek(resp *http.Response) []byte {
 		p.err = io.ErrUnexpectedEOF
 	}
 	head := p.head
+	*p.buf = head
 	p.ended = p.err != nil || int64(len(head)) == length
 	resp.Body = p
 	return head
 }
 
+// heads are the buffers of bodies that were looked at. That of an answer that is
+// kept goes to its reader, and not back.
+var heads = sync.Pool{New: func() any { return new([]byte) }}
+
 // peeked is a body whose head was read before.
 type peeked struct {
 	io.ReadCloser
 	head  []byte
+	buf   *[]byte
 	err   error // what ended the reading of the head
 	ended bool  // the head is all there is
+}
+
+// recycle gives the buffer back, once the body has been dropped.
+func (p *peeked) recycle() {
+	*p.buf = (*p.buf)[:0]
+	p.head = nil
+	heads.Put(p.buf)
 }
 
 func (p *peeked) Read(b []byte) (int, error) {

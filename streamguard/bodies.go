@@ -1,41 +1,78 @@
 package streamguard
 
 import (
-	"bytes"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 )
 
-// A memBody is a body that was read whole and judged.
-type memBody struct {
-	r      bytes.Reader
-	closed atomic.Bool
+// buffers are for answers that are read whole. One goes back when its body has
+// been read to the end or closed, and then nobody can reach its bytes any more.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxPooled is how large a buffer may be that goes back.
+const maxPooled = 64 << 10
+
+// takeBuffer returns an empty buffer with room for size bytes.
+func takeBuffer(size int64) *[]byte {
+	if size > maxPooled {
+		b := make([]byte, 0, size)
+		return &b
+	}
+	b := buffers.Get().(*[]byte)
+	if int64(cap(*b)) < size {
+		*b = make([]byte, 0, size)
+	}
+	return b
 }
 
-func newMemBody(b []byte) *memBody {
-	m := new(memBody)
-	m.r.Reset(b)
-	return m
+// A memBody is a body that was read whole and judged.
+type memBody struct {
+	mu     sync.Mutex
+	data   []byte  // what is left
+	buf    *[]byte // where the data goes back to once it is over; nil if nowhere
+	closed bool
+}
+
+// newMemBody hands out data. buf is of takeBuffer, and then nobody else has
+// data, which may have outgrown it; or nil.
+func newMemBody(data []byte, buf *[]byte) *memBody {
+	if buf != nil {
+		*buf = data
+	}
+	return &memBody{data: data, buf: buf}
 }
 
 func (m *memBody) Read(p []byte) (int, error) {
-	if m.closed.Load() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return m.r.Read(p)
-}
-
-func (m *memBody) WriteTo(w io.Writer) (int64, error) {
-	if m.closed.Load() {
-		return 0, http.ErrBodyReadAfterClose
+	n := copy(p, m.data)
+	if m.data = m.data[n:]; n > 0 || len(p) == 0 {
+		return n, nil
 	}
-	return m.r.WriteTo(w)
+	m.release()
+	return 0, io.EOF
 }
 
 func (m *memBody) Close() error {
-	m.closed.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.release()
 	return nil
+}
+
+// release is called with mu held, so no Read is using the data.
+func (m *memBody) release() {
+	if m.buf != nil && cap(*m.buf) <= maxPooled {
+		*m.buf = (*m.buf)[:0]
+		buffers.Put(m.buf)
+	}
+	m.data, m.buf = nil, nil
 }
 
 // A prefixBody gives back what was read ahead, then the rest.

@@ -145,7 +145,9 @@ func TestStallOverSockets(t *testing.T) {
 		aborted(t, got, C("a"))
 		var timeout *sg.TimeoutError
 		require.ErrorAs(t, err, &timeout)
-		assert.InDelta(t, 200, time.Since(start).Milliseconds(), 150)
+		// How late the timer may be is synctest's business: this machine may be busy.
+		assert.GreaterOrEqual(t, time.Since(start), 150*time.Millisecond)
+		assert.Less(t, time.Since(start), 10*time.Second)
 		<-gone // the server saw its connection closed
 	}
 }

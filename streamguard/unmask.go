@@ -53,7 +53,9 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if n := resp.ContentLength; n >= 0 {
 		size = min(n, trustedLength) + 1 // room for the Read that sees the end
 	}
-	o := readOpening(w, resp, make([]byte, 0, size))
+	buf := takeBuffer(size)
+	o := readOpening(w, resp, *buf)
+	o.buf = buf
 	if !isStream(w, resp, o) {
 		return j.whole(req, resp, o)
 	}

@@ -62,7 +62,8 @@ type judge struct {
 // An opening is what was read of a body to tell its shape.
 type opening struct {
 	head []byte
-	err  error // what reading it ended with, io.EOF for the end of the body
+	err  error   // what reading it ended with, io.EOF for the end of the body
+	buf  *[]byte // of takeBuffer, where head was begun; or nil
 }
 
 // readOpening reads resp's body until its shape shows, 64 KiB at most. It uses
@@ -120,7 +121,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		}
 		return j.fail(req, resp, v.Failure, data, false), nil
 	}
-	resp.Body = newMemBody(data)
+	resp.Body = newMemBody(data, o.buf)
 	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty})
 	return resp, nil
 }
@@ -192,7 +193,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	resp.Status = strings.TrimSpace(strconv.Itoa(f.Status) + " " + http.StatusText(f.Status))
 	resp.ContentLength = int64(len(body))
 	resp.TransferEncoding, resp.Trailer, resp.Uncompressed = nil, nil, false
-	resp.Body = newMemBody(body)
+	resp.Body = newMemBody(body, nil)
 	carrier := resp.Request
 	if carrier == nil {
 		carrier = req
