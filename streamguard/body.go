@@ -58,7 +58,7 @@ type guardBody struct {
 
 func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Format) *guardBody {
 	b := &guardBody{g: g, req: req, format: f}
-	b.src.body = withIdle(resp.Body, g.Policy.IdleTimeout)
+	b.src.body = withIdle(resp.Body, g.Policy.IdleTimeout, resp.ContentLength)
 	return b
 }
 
