@@ -1,6 +1,9 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // A node is a place in a JSON document that a reader of fields cares for; 0 is
 // any other place.
@@ -205,22 +208,40 @@ func (f *fields) shut() {
 	f.ended = f.depth == 0
 }
 
+// quoteOrEscape returns the index of the first quote or backslash from i on,
+// len(b) if there is none. It looks at a window at a time, since the quote that
+// ends a long text may be far behind its next escape.
+func quoteOrEscape(b []byte, i int) int {
+	const window = 256
+	for ; i < len(b); i += window {
+		w := b[i:min(i+window, len(b))]
+		q := bytes.IndexByte(w, '"')
+		if q >= 0 {
+			w = w[:q]
+		}
+		if e := bytes.IndexByte(w, '\\'); e >= 0 {
+			return i + e
+		}
+		if q >= 0 {
+			return i + q
+		}
+	}
+	return len(b)
+}
+
 // text goes on inside a string.
 func (f *fields) text(p []byte, i int) int {
-	j := stringStop(p, i)
+	j := quoteOrEscape(p, i)
 	if f.keep && j > i {
 		f.add(p[i:j]...)
 	}
 	if j == len(p) {
 		return j
 	}
-	switch p[j] {
-	case '"':
+	if p[j] == '"' {
 		f.endString()
-	case '\\':
+	} else {
 		f.mode = inEscape
-	default: // not valid; kept, so that it is not taken for something else
-		f.add(p[j])
 	}
 	return j + 1
 }
