@@ -61,11 +61,11 @@ func failedFinish(b []byte) bool {
 }
 
 func choiceIndex(raw []byte) int {
-	n, err := strconv.Atoi(string(raw))
+	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || n < 0 {
 		return 0
 	}
-	return min(n, maxChoice)
+	return int(min(n, maxChoice))
 }
 
 // A chatChunk is what one event of a chat stream says.

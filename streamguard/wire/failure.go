@@ -75,7 +75,27 @@ func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
 		}
 		return f.drift(provider, "body: want object", ReasonDrift)
 	}
-	return f.judge(f, provider, b)
+	v := f.judge(f, provider, b)
+	if v.Failure != nil && v.Failure.Reason == ReasonMalformed {
+		if told := f.firstLine(b); told != nil {
+			v.Failure = told
+		}
+	}
+	return v
+}
+
+// firstLine returns the failure that the first line of b tells of: where a
+// stream was due an error can stand in front of it without a field, or be
+// followed by a sentinel.
+func (f *Format) firstLine(b []byte) *Failure {
+	i := lineEnd(b, 0)
+	if i < 0 || !valid(b[:i]) || b[0] == '[' && !oneObject(b[:i]) {
+		return nil
+	}
+	if p := inspect(b[:i]); p.plainError() {
+		return f.told(p, nil)
+	}
+	return nil
 }
 
 func (f *Format) broken(reason, message string) Verdict {

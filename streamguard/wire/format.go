@@ -3,8 +3,8 @@
 // error and which HTTP status that error stands for. It does no I/O of its own
 // and holds no layer.
 //
-// A new wire format is one file here, an entry in the list of this one, and
-// its goldens under testdata.
+// A new wire format is one file here, an entry in the list of
+// format.go, and its goldens under testdata.
 package wire
 
 import (
@@ -15,7 +15,7 @@ import (
 // A Format is one wire format. The package's Formats are the only ones; they
 // are immutable, compared by pointer and safe for concurrent use.
 type Format struct {
-	name       string // the contract's words: "chat completions", "responses", …
+	name       string // as String returns it: "chat completions", "responses", …
 	operation  string // gen_ai.operation.name
 	generative bool
 
@@ -81,8 +81,8 @@ var formats = []*Format{
 	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings,
 }
 
-// String returns the name of the format in the contract's words, "unknown" for
-// [Unknown].
+// String returns the name of the format in words: "chat completions",
+// "responses", …; "unknown" for [Unknown].
 func (f *Format) String() string { return f.name }
 
 // Inference reports whether f is the format of an inference call.

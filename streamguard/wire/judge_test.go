@@ -14,8 +14,8 @@ import (
 
 const okJSON = `{"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"total_tokens":3}}`
 
-// TestHiddenErrorStatus is contract section 5's table: a 2xx body that is an
-// error, and the status it stands for.
+// TestHiddenErrorStatus has a 2xx body that is an error in each row, and the
+// status it stands for.
 func TestHiddenErrorStatus(t *testing.T) {
 	for body, status := range map[string]int{
 		// numbers

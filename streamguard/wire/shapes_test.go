@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -171,4 +172,30 @@ func TestPartialImageIsContent(t *testing.T) {
 	s := wire.Responses.NewStream(wire.StreamOptions{})
 	m := s.Event([]byte(`data: {"type":"response.image_generation_call.partial_image","partial_image_b64":"AA"}` + "\n\n"))
 	assert.NotZero(t, m&wire.MarkContent)
+}
+
+// An error in front of a stream, without a field, is told although the body is
+// no JSON then.
+func TestErrorBeforeAStream(t *testing.T) {
+	for _, f := range []*wire.Format{wire.Chat, wire.Responses, wire.Messages, wire.Gemini, wire.Interactions, wire.Cohere} {
+		for _, body := range []string{
+			`{"error":{"code":429,"message":"x"}}` + "\n\ndata: [DONE]\n\n", `[{"error":{"code":429,"message":"x"}}]` + "\r\n" + `{"a":1}`,
+		} {
+			v := f.Judge("p", "text/event-stream", []byte(body))
+			require.NotNil(t, v.Failure)
+			assert.Equal(t, 429, v.Failure.Status, "%s: %s", f, body)
+			assert.True(t, json.Valid(v.Failure.Body))
+		}
+		v := f.Judge("p", "application/json", []byte(`{"choices":[],"content":[]}`+"\n{"))
+		require.NotNil(t, v.Failure)
+		assert.Equal(t, wire.ReasonMalformed, v.Failure.Reason)
+	}
+}
+
+func TestChoiceIndexesOfAllSpellings(t *testing.T) {
+	for index, complete := range map[string]bool{`1`: false, `1.0`: false, `1e0`: false, `300`: false, `1e99`: false, `0`: true, `0.0`: true, `null`: true, `-1`: true, `"1"`: true} {
+		s, _ := play(t, wire.Chat, `data: {"choices":[{"index":`+index+`,"delta":{"content":"a"}}]}`+"\n\n"+
+			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n")
+		assert.Equal(t, complete, s.Complete(), index)
+	}
 }
