@@ -68,6 +68,14 @@
 // A redirect's exchange is recorded as a call of its own, in the format of
 // the call before it.
 //
+// # What happened to a call
+//
+// resilience.CallOf reads the record of a call (attempts, status, outcome)
+// from its response; Builder.OnCall is given every call's, those that ended in
+// an error too. resilience.Rejection tells an open breaker's 503 from an
+// upstream's own. failover.AttemptsOf, failover.Error and failover.WithTrace
+// list the targets of a chain.
+//
 // # Metrics
 //
 // With a MeterProvider in resilience.Builder and failover.Policy, and by the

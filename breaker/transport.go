@@ -36,8 +36,9 @@ type Transport struct {
 	// Judge gives the verdict on what Base returned. Any verdict but [Pending]
 	// settles the permit at once; with Pending the owner of the permit must
 	// settle it, and the layer has marked it as answered. A panic of Base is a
-	// failure in any case. See JudgeStatus for what a status alone says. It is not asked where the policy has no breaker.
-	// Nil judges as told above.
+	// failure in any case. [Transport.JudgeStatus] is what a status alone says.
+	// Judge is not asked where the policy has no breaker. Nil judges as the
+	// type's documentation says.
 	Judge func(*http.Request, *http.Response, error) Verdict
 	// Permit says where a request's permit is kept, so that others can tell a
 	// probe or settle it. Nil, or a nil result, allocates one.

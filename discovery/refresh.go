@@ -124,10 +124,10 @@ func (r *Registry) start(want func(*provider) bool) {
 // Refresh asks the named providers now, all of them if none is named, and
 // waits until they have answered or ctx is done; while Run is going, a fetch
 // that outlives its callers goes on up to the time limit. Refreshes at the
-// same time share one fetch a provider. A Refresh does not join a fetch of the loops or of a
-// look-up, which may have begun before whatever made the caller ask; the
-// result of the fetch that began last stays. The error joins those of the
-// providers that failed.
+// same time share one fetch a provider. A Refresh does not join a fetch of
+// the loops or of a look-up, which may have begun before whatever made the
+// caller ask; the result of the fetch that began last stays. The error joins
+// those of the providers that failed or that nobody added.
 func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("discovery: refresh: %w", ended(ctx))

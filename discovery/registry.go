@@ -137,6 +137,8 @@ func NewRegistry(c Config) (*Registry, error) {
 }
 
 // Add registers a provider. While Run is going the provider is asked at once.
+// It fails where the name is empty, has a slash or is taken, and where the
+// mode is unknown.
 func (r *Registry) Add(p Provider) error {
 	if err := checkProvider(p); err != nil {
 		return err

@@ -28,7 +28,7 @@ type Attempt struct {
 	Target   string        // its name
 	Provider string        // configured name
 	Model    string        // what the target was asked for; "" when nobody named one
-	Status   int           // of the answer; 0: none
+	Status   int           // of the answer, or of the error of a [Call]; 0: none
 	Err      error         // instead of an answer; nil for one that was skipped
 	Skipped  bool          // nothing was sent to it
 	Reason   string        // "" for a success, else the status ("503") or one of the Reason constants

@@ -11,7 +11,7 @@ import (
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
-// benchRequest is 2 KB, benchAnswer 1.5 KB: the unit of the figures.
+// benchRequest is 2 KB, benchAnswer 1.5 KB: the size of a usual call, as in examples/bench.
 var (
 	benchRequest = []byte(`{"model":"gpt-4o","temperature":0.2,"messages":[{"role":"system","content":"` + strings.Repeat("You are terse. ", 40) +
 		`"},{"role":"user","content":"` + strings.Repeat("Tell me more about it. ", 58) + `"}]}`)

@@ -6,6 +6,28 @@
 //	client := t.Client()
 //
 // The package manual of the module root says what each layer does.
+//
+// # What happened
+//
+// [CallOf] reads the record of a call (attempts, status, outcome) from its
+// response; Builder.OnCall is given the record of every call, those that ended
+// in an error too. [Rejection] tells an open breaker from an upstream's own 503.
+//
+// # Log lines
+//
+// Builder.Logger receives these. Each has "provider", and each of a call has
+// "model", "format" and "stream"; never an answer, a prompt, a credential or an
+// upstream's text.
+//
+//	INFO   surefoot: retry                                  attempt, status or error_type, wait
+//	WARN   surefoot: circuit breaker rejected a call        reason, retry_after
+//	WARN   surefoot: empty answer                           reason
+//	WARN   surefoot: incomplete stream                      reason, events, outcome
+//	ERROR  surefoot: panic in a hook                        hook; not of a call
+//	INFO   circuit breaker state changed                    key, from, to; WARN where it opened
+//	ERROR  circuit breaker hook panicked                    the same, panic
+//	ERROR  circuit breaker hook is too slow, …              the same, dropped
+//	ERROR  streamguard: hook panicked                       hook, panic
 package resilience
 
 import (
@@ -35,7 +57,8 @@ type Builder struct {
 	Base http.RoundTripper
 	// MeterProvider receives the metrics. Nil: none.
 	MeterProvider metric.MeterProvider
-	// Logger receives what package documentation lists. Nil: silent.
+	// Logger receives the lines that the package documentation lists. Nil:
+	// silent.
 	Logger *slog.Logger
 	// ProviderType is the provider's kind ("openai", "anthropic", "gemini", …)
 	// for the attribute gen_ai.provider.name. "": the format's usual vendor.
@@ -83,7 +106,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	return t, nil
 }
 
-// stack puts one layer above the other; the order is the contract's.
+// stack puts one layer above the other; the package manual of the module root says why in this order.
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	t.std, _ = base.(*http.Transport)
 	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}

@@ -31,7 +31,7 @@ type Call struct {
 	Outcome  string // one of the Outcome constants; "" while the call is under way
 	Reason   string // error.type: a status ("503") or a word such as "stream_incomplete"; "" on success
 	Empty    string // "no_choices", "no_usage", "no_output", or ""
-	Err      error  // how the call or its body ended; nil on success
+	Err      error  // transport failure, timeout, rejection, cancellation or broken stream, rendered or not; nil for a whole answer of any status
 	Events   int    // whole events that a stream delivered
 
 	Start      time.Time

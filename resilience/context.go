@@ -22,13 +22,14 @@ func WithModel(ctx context.Context, model string) context.Context {
 
 // WithPassthrough leaves the bytes of every call under the context alone: no
 // unmasking, no guard, no header taken off. The breaker, the idle timeout and
-// replay-safe retries stay.
+// the retries stay.
 func WithPassthrough(ctx context.Context) context.Context {
 	return context.WithValue(ctx, passthroughKey{}, true)
 }
 
 // WithLenient takes a clean end of a stream after content for an end, for
-// upstreams that send no terminal event. [failover.Target] sets it.
+// upstreams that send no terminal event. The field
+// Lenient of a failover.Target sets it.
 func WithLenient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lenientKey{}, true)
 }
@@ -61,6 +62,8 @@ func callOfResponse(resp *http.Response) *call {
 
 // CallOf returns what is known by now of the call that resp answers. It reads
 // resp.Request, so it also works under an http.Client. Attempts are a copy.
+// A call that ended in an error has no response: Builder.OnCall is given its
+// record.
 func CallOf(resp *http.Response) (Call, bool) {
 	c := callOfResponse(resp)
 	if c == nil {

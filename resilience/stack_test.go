@@ -38,7 +38,7 @@ func TestStackKeepsTheRulesOfRoundTripper(t *testing.T) {
 	}
 }
 
-// The contract's table of what the caller sees.
+// The table of doc.go: what the caller sees.
 func TestWhatTheCallerSees(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}

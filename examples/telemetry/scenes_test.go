@@ -50,8 +50,8 @@ func within(d time.Duration) func(context.Context) (context.Context, context.Can
 
 func list(steps ...up.Step) []up.Step { return steps }
 
-// scenes are every row of the contract's table of outcomes, what hides behind
-// a 200, and what happens to streams.
+// scenes are every row of the manual's table of outcomes, what hides behind a
+// 200, and what happens to streams.
 func scenes() []scene {
 	all := []scene{
 		{name: "success", script: list(up.OK("hi"))},

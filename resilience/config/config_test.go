@@ -50,7 +50,7 @@ func TestEmptyIsTheDefaults(t *testing.T) {
 	assert.Equal(t, resilience.DefaultPolicy(), c.Policy(""))
 }
 
-// The worked example of the contract, §1.
+// The worked example of examples/config.
 const worked = `
 resilience:
   retry:

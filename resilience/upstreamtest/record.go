@@ -232,7 +232,8 @@ func (u *Upstream) Last() Request {
 // Count is how many requests were read in full, model lists included.
 func (u *Upstream) Count() int { return read(u, func(j *journal) int { return j.count }) }
 
-// CountModel is how many of them named this model. The first 10,000 names are
+// CountModel is how many of the requests that [Upstream.Count] counts named
+// this model. The first 10,000 names are
 // counted.
 func (u *Upstream) CountModel(name string) int {
 	return read(u, func(j *journal) int { return j.byModel[name] })

@@ -156,7 +156,7 @@ func (u *Upstream) Start() error {
 // answer has just been sent included. One that no request has used yet stays.
 func (u *Upstream) CloseIdle() { u.drop(hangUp, false) }
 
-// ResetIdle resets them (RST).
+// ResetIdle resets the connections that [Upstream.CloseIdle] would close (RST).
 func (u *Upstream) ResetIdle() { u.drop(reset, false) }
 
 // drop ends idle connections, and fresh ones if told so. A client may have its
