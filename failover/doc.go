@@ -23,6 +23,11 @@
 // attempt, while its breaker is open, while it is not available, or for good
 // where it is disabled.
 //
+// A breaker is never bypassed: where all are open, the caller gets the
+// rejection with the shortest wait. Where the targets are merely not available,
+// the first of them is tried after all, so that the caller gets an honest
+// answer.
+//
 // Only calls that generate text fail over. Embeddings (the vectors of two
 // models must not mix), calls of an unknown format and requests whose body
 // cannot be sent twice go to one target. A stream fails over while nothing of
