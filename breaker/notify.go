@@ -84,19 +84,19 @@ func (n *notifier) call(e event, lost int) {
 	returned := false
 	defer func() {
 		if r := recover(); r != nil {
-			n.write(slog.LevelError, "circuit breaker hook panicked", e, slog.String("panic", fmt.Sprint(r)))
+			n.write(slog.LevelError, "surefoot: circuit breaker hook panicked", e, slog.String("panic", fmt.Sprint(r)))
 		} else if !returned {
 			n.drain()
 		}
 	}()
 	if lost > 0 {
-		n.write(slog.LevelError, "circuit breaker hook is too slow, state changes were dropped", e, slog.Int("dropped", lost))
+		n.write(slog.LevelError, "surefoot: circuit breaker hook is too slow, state changes were dropped", e, slog.Int("dropped", lost))
 	}
 	level := slog.LevelInfo
 	if e.to == Open {
 		level = slog.LevelWarn
 	}
-	n.write(level, "circuit breaker state changed", e)
+	n.write(level, "surefoot: circuit breaker state changed", e)
 	if n.hook != nil {
 		n.hook(e.key, e.from, e.to)
 	}

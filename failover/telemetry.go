@@ -100,7 +100,7 @@ func (t *telemetry) attempt(ctx context.Context, tg *target, a Attempt) {
 	defer func() {
 		// A fault of the hook must not become one of the call.
 		if p := recover(); p != nil && t.log != nil {
-			t.log.ErrorContext(ctx, "failover: the OnAttempt hook panicked")
+			t.log.ErrorContext(ctx, "surefoot: failover hook panicked")
 		}
 	}()
 	t.hook(ctx, a)
@@ -111,7 +111,7 @@ func (t *telemetry) moved(ctx context.Context, last *result, to *target) {
 	if t.log == nil {
 		return
 	}
-	t.log.LogAttrs(ctx, slog.LevelWarn, "failover: trying another target",
+	t.log.LogAttrs(ctx, slog.LevelWarn, "surefoot: failover: trying another target",
 		slog.String("reason", last.reason), slog.String("target", to.Name),
 		slog.String("provider", to.Provider), slog.String("model", to.Model))
 }
@@ -127,7 +127,7 @@ func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	case r.canceled:
 		outcome = callCanceled
 	case t.log != nil && c.sweeping():
-		t.log.LogAttrs(ctx, slog.LevelWarn, "failover: no target answered well", slog.String("reason", r.reason))
+		t.log.LogAttrs(ctx, slog.LevelWarn, "surefoot: failover: no target answered well", slog.String("reason", r.reason))
 	}
 	if t.calls != nil {
 		t.calls.Add(ctx, 1, t.outcomes[outcome])

@@ -24,10 +24,10 @@
 //	WARN   surefoot: empty answer                           reason
 //	WARN   surefoot: incomplete stream                      reason, events, outcome
 //	ERROR  surefoot: panic in a hook                        hook; not of a call
-//	INFO   circuit breaker state changed                    key, from, to; WARN where it opened
-//	ERROR  circuit breaker hook panicked                    the same, panic
-//	ERROR  circuit breaker hook is too slow, …              the same, dropped
-//	ERROR  streamguard: hook panicked                       hook, panic
+//	INFO   surefoot: circuit breaker state changed          key, from, to; WARN where it opened
+//	ERROR  surefoot: circuit breaker hook panicked          the same, panic
+//	ERROR  surefoot: circuit breaker hook is too slow, …    the same, dropped
+//	ERROR  surefoot: streamguard hook panicked              hook, panic
 package resilience
 
 import (

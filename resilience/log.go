@@ -24,10 +24,10 @@ const (
 // logger writes them. The layers below write to the same Logger what only they
 // know:
 //
-//	INFO   circuit breaker state changed        provider, key, from, to; WARN where it opened
-//	ERROR  circuit breaker hook panicked        the same, panic
-//	ERROR  circuit breaker hook is too slow, …  the same, dropped
-//	ERROR  streamguard: hook panicked           hook, panic
+//	INFO   surefoot: circuit breaker state changed        provider, key, from, to; WARN where it opened
+//	ERROR  surefoot: circuit breaker hook panicked        the same, panic
+//	ERROR  surefoot: circuit breaker hook is too slow, …  the same, dropped
+//	ERROR  surefoot: streamguard hook panicked            hook, panic
 type logger struct {
 	l        *slog.Logger // nil: silent
 	provider string

@@ -58,7 +58,7 @@ func TestLogLines(t *testing.T) {
 	none := one
 	none.Retry.MaxRetries = 0
 	changed := map[string]any{
-		"level": "WARN", "msg": "circuit breaker state changed", "provider": "eu", "key": "", "from": "closed", "to": "open",
+		"level": "WARN", "msg": "surefoot: circuit breaker state changed", "provider": "eu", "key": "", "from": "closed", "to": "open",
 	}
 	for _, c := range []struct {
 		name  string

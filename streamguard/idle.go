@@ -216,7 +216,7 @@ func closeIdle(rt http.RoundTripper) {
 func guardHook(l *slog.Logger, name string, hook func()) {
 	defer func() {
 		if v := recover(); v != nil && l != nil {
-			l.Error("streamguard: hook panicked", "hook", name, "panic", v)
+			l.Error("surefoot: streamguard hook panicked", "hook", name, "panic", v)
 		}
 	}()
 	hook()
