@@ -184,9 +184,8 @@ func (b *guardBody) conclude(err error) {
 // before an event that is added.
 func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	if b.large {
-		closing = b.st.CloseLarge()
-		if b.afterCR && len(closing) > 0 && closing[0] == '\n' {
-			closing = append(closing, '\n') // the first LF would be the CR's
+		if closing = b.st.CloseLarge(); b.afterCR {
+			closing = afterCR(closing)
 		}
 	}
 	m, whole := b.st.Rest(b.tail())
@@ -201,15 +200,29 @@ func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	}
 	if closing == nil {
 		closing = b.st.CloseLarge()
-		// One line end is enough if the line has ended, but for an LF behind a
-		// CR, which would still be the line's.
-		if last := b.c.b[len(b.c.b)-1]; last == '\n' || last == '\r' && !bytes.HasPrefix(closing, []byte("\n")) {
-			closing = closing[len(closing)/2:]
+		// One line end is enough if the line has ended.
+		switch one := closing[len(closing)/2:]; b.c.b[len(b.c.b)-1] {
+		case '\n':
+			closing = one
+		case '\r':
+			if len(closing) > 1 { // of an event stream
+				closing = afterCR(one)
+			}
 		}
 	}
 	b.c.judged = len(b.c.b)
 	b.note(m)
 	return m, closing
+}
+
+// afterCR returns what makes a blank line of the line end eol behind a CR. Where
+// lines end with an LF the CR's own comes first: it would be the line's, and to
+// decoders that split at LF alone the line has not ended without it.
+func afterCR(eol []byte) []byte {
+	if bytes.HasSuffix(eol, []byte("\n")) {
+		return append([]byte("\n"), eol...)
+	}
+	return eol
 }
 
 // finish decides what the stream was, after the upstream's body ended with err

@@ -51,21 +51,16 @@ func (sseFraming) large(s *Stream, part []byte) (int, bool) {
 			}
 			l.begun = true
 		}
+		l.learnEnd(s, part[i])
 		switch c := part[i]; {
 		case c == '\n' && l.cr:
 			l.cr = false
 			i++
-			if s.split.eol == "" || s.split.eol == "\r" {
-				s.split.eol = "\r\n"
-			}
 		case c == '\n' || c == '\r':
 			l.cr = c == '\r'
 			blank := l.lineLen == 0
 			l.endLine()
 			i++
-			if s.split.eol == "" {
-				s.split.eol = string(c)
-			}
 			if blank {
 				i += l.afterBlank(s, part[i:])
 				return i, true
@@ -81,6 +76,20 @@ func (sseFraming) large(s *Stream, part []byte) (int, bool) {
 		}
 	}
 	return len(part), false
+}
+
+// learnEnd sets the stream's line end, if it is not known, by c: whether a CR is
+// all of it shows in the byte behind.
+func (l *largeEvent) learnEnd(s *Stream, c byte) {
+	switch {
+	case s.split.eol != "":
+	case l.cr && c == '\n':
+		s.split.eol = "\r\n"
+	case l.cr:
+		s.split.eol = "\r"
+	case c == '\n':
+		s.split.eol = "\n"
+	}
 }
 
 // afterBlank takes the LF of a blank line's CR LF, or has Next do so.

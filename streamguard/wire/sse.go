@@ -274,6 +274,11 @@ func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 func (sseFraming) frame(s *Stream, name string, data []byte) []byte {
 	eol := s.lineEnd()
 	var b []byte
+	if s.split.cr && eol != "\r" {
+		// The body ended within the last blank line's CR LF. Many decoders split
+		// at LF alone: to them there was no blank line yet.
+		b = append(b, '\n')
+	}
 	if name != "" {
 		b = append(append(append(b, "event: "...), name...), eol...)
 	}
