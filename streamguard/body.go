@@ -41,7 +41,6 @@ type guardBody struct {
 	more     bool  // the tail may hold whole events
 	large    bool  // within an event that is too large to hold
 	seen     bool  // a data event came
-	afterCR  bool  // the large event's last byte was a CR
 	holding  bool  // not handed out yet
 	endless  bool  // the format has no end mark: a clean end of the body is one
 	stripped bool  // the event before was left out
@@ -142,7 +141,6 @@ func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
 	}
 	n, whole, m = b.st.Large(data)
 	b.large = !whole
-	b.afterCR = data[n-1] == '\r'
 	if b.limit == limitEvent {
 		b.left = b.g.Policy.EventTimeout
 	}

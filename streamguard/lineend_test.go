@@ -66,3 +66,18 @@ func TestAddedEventForDecodersThatSplitAtLF(t *testing.T) {
 		}
 	}
 }
+
+// A blank line is fatal to Ollama's client.
+func TestAddedLineBehindALargeLine(t *testing.T) {
+	big := `{"message":{"role":"assistant","content":"` + strings.Repeat("a", 70_000) + `"},"done":false}`
+	for _, cut := range []string{"", "\r", "\r\n", "\n"} {
+		resp, _, err := guarded(strings.NewReader(big+cut), wire.Ollama, sg.Policy{})
+		require.ErrorIs(t, err, sg.ErrIncomplete)
+		b, _ := io.ReadAll(resp.Body)
+		lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+		require.Len(t, lines, 2, "%q", cut)
+		for _, line := range lines {
+			assert.True(t, json.Valid([]byte(line)), "%q", cut)
+		}
+	}
+}

@@ -184,9 +184,7 @@ func (b *guardBody) conclude(err error) {
 // before an event that is added.
 func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	if b.large {
-		if closing = b.st.CloseLarge(); b.afterCR {
-			closing = afterCR(closing)
-		}
+		closing = b.st.CloseLarge()
 	}
 	m, whole := b.st.Rest(b.tail())
 	b.large = false

@@ -302,6 +302,9 @@ func (s *Stream) lineEnd() string {
 func (sseFraming) closeLarge(s *Stream) []byte {
 	eol := s.lineEnd()
 	if s.big != nil && s.big.atLineStart() {
+		if s.big.cr && eol != "\r" {
+			return []byte("\n" + eol) // the LF of the line's own CR LF
+		}
 		return []byte(eol)
 	}
 	return []byte(eol + eol)
