@@ -126,7 +126,7 @@ func say(ctx context.Context, logs io.Writer, client *http.Client, stream bool) 
 // scrape prints what Prometheus would read.
 func scrape(out io.Writer, exp *exporter) error {
 	rec := httptest.NewRecorder()
-	exp.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	exp.ServeHTTP(rec, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", nil))
 	if rec.Code != http.StatusOK {
 		return fmt.Errorf("scrape: %s: %s", http.StatusText(rec.Code), rec.Body)
 	}

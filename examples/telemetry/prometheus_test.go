@@ -203,7 +203,7 @@ func check(t *testing.T, have names, used map[string]bool, where, query string) 
 				return nil
 			}
 			for _, m := range n.LabelMatchers {
-				if m.Name != labels.MetricName {
+				if m.Name != "__name__" {
 					matches(t, series, m, where+": "+n.Name)
 				}
 			}
