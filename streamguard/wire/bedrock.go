@@ -174,12 +174,8 @@ func readModelEvent(b []byte) modelEvent {
 
 // list reports whether each of the choices has finished.
 func (n *modelEvent) list(p *parser) bool {
-	if p.kind() != '[' {
-		p.skip()
-		return false
-	}
 	finished, open := 0, 0
-	for ok := p.array(); ok && p.element(); {
+	for ok := p.intoArray(); ok && p.element(); {
 		if hasReason(p) {
 			finished++
 		} else {
@@ -191,11 +187,7 @@ func (n *modelEvent) list(p *parser) bool {
 
 // hasReason consumes an object and reports whether it tells why it ended.
 func hasReason(p *parser) (found bool) {
-	if p.kind() != '{' {
-		p.skip()
-		return false
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		reason := bytes.HasSuffix(p.name, []byte("_reason"))
 		found = p.filled() && reason || found
 	}

@@ -70,12 +70,11 @@ func choiceIndex(raw []byte) int {
 
 // A chatChunk is what one event of a chat stream says.
 type chatChunk struct {
-	states   choiceStates
-	choices  int
-	err      bool // an error beside or in the choices
-	failed   []byte
-	content  bool
-	from, to int // a content string in the data
+	states  choiceStates
+	choices int
+	err     bool // an error beside or in the choices
+	failed  []byte
+	pieces
 }
 
 func chatEvent(s *Stream, name, data []byte) Mark {
@@ -101,12 +100,7 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if c.err || c.choices == 0 {
-		q := inspect(data)
-		if c.err || string(name) == "error" || q.envelope() {
-			q.hasError = true
-			return s.fail(q)
-		}
-		return 0
+		return s.noAnswer(name, c.err, inspect(data))
 	}
 	return s.chunk(&c)
 }
@@ -116,17 +110,17 @@ func (s *Stream) chunk(c *chatChunk) Mark {
 	if c.failed != nil {
 		return s.failFinish(string(c.failed))
 	}
-	was := s.choices.done()
-	s.choices = c.states
-	m := MarkData
-	if c.content {
-		m |= MarkContent
-		s.template.mark(c.from, c.to)
+	return s.answer(&c.pieces) | s.advance(c.states)
+}
+
+// largeChunk applies a large event with choices.
+func (s *Stream) largeChunk(states *choiceStates, failed string) Mark {
+	c := chatChunk{states: s.choices, pieces: pieces{content: true}}
+	c.states.merge(states)
+	if failed != "" {
+		c.failed = []byte(failed)
 	}
-	if !was && s.choices.done() {
-		m |= MarkEnd
-	}
-	return m
+	return s.chunk(&c)
 }
 
 // failFinish ends the stream for a finish reason that names a failure. A
@@ -137,11 +131,7 @@ func (s *Stream) failFinish(reason string) Mark {
 
 // list reads the choices.
 func (c *chatChunk) list(p *parser) {
-	if p.kind() != '[' {
-		p.skip()
-		return
-	}
-	for ok := p.array(); ok && p.element(); {
+	for ok := p.intoArray(); ok && p.element(); {
 		if p.kind() != '{' {
 			p.skip()
 			continue
@@ -161,7 +151,7 @@ func (c *chatChunk) choice(p *parser) {
 		case "finish_reason":
 			finish = text(p.raw())
 		case "delta", "message":
-			c.delta(p)
+			c.message(p)
 		case "text":
 			c.piece(p)
 		case "error":
@@ -177,11 +167,7 @@ func (c *chatChunk) choice(p *parser) {
 
 // groq looks for the error that Groq puts beside its own facts.
 func (c *chatChunk) groq(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		failed := string(p.name) == "error"
 		c.err = p.filled() && failed || c.err
 	}
@@ -189,11 +175,7 @@ func (c *chatChunk) groq(p *parser) {
 
 // base looks for the code that MiniMax puts beside the choices; 0 is success.
 func (c *chatChunk) base(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) != "status_code" {
 			p.skip()
 			continue
@@ -215,52 +197,12 @@ func smallIndex(raw []byte) int {
 	return choiceIndex(raw)
 }
 
-// delta looks for content: any member but the role that holds something.
-func (c *chatChunk) delta(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "role" {
-			p.skip()
-			continue
-		}
-		c.piece(p)
-	}
-}
-
-// piece consumes a value that is content if there is something in it.
-func (c *chatChunk) piece(p *parser) {
-	isText, start := p.kind() == '"', p.i
-	if !p.filled() {
-		return
-	}
-	c.content = true
-	c.from, c.to = 0, 0
-	if isText {
-		c.from, c.to = start+1, p.i-1
-	}
-}
-
 func chatLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.choiceError || business(p.base) || p.choices == 0 && (string(name) == "error" || p.envelope()) {
-		p.hasError = true
-		return s.fail(p)
+	failed := p.topError || p.choiceError || business(p.base)
+	if failed || p.choices == 0 {
+		return s.noAnswer(name, failed, p)
 	}
-	if p.choices == 0 {
-		return 0
-	}
-	if p.failedFinish != "" {
-		return s.failFinish(p.failedFinish)
-	}
-	was := s.choices.done()
-	s.choices.merge(p.states)
-	m := MarkData | MarkContent
-	if !was && s.choices.done() {
-		m |= MarkEnd
-	}
-	return m
+	return s.largeChunk(p.states, p.failedFinish)
 }
 
 func (c *choiceStates) merge(o *choiceStates) {

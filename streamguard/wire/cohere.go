@@ -21,23 +21,19 @@ var cohereEmbeddings = &Format{
 
 // A cohereNote is what one event of the stream says.
 type cohereNote struct {
-	typ      []byte
-	failed   bool // an error of its own
-	finish   []byte
-	from, to int // a content string in the data
+	typedEvent
+	finish []byte
 }
 
 func cohereEvent(s *Stream, name, data []byte) Mark {
-	n := cohereNote{typ: name}
+	n := cohereNote{typedEvent: typedEvent{typ: name}}
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			if t := text(p.raw()); len(t) > 0 {
-				n.typ = t
-			}
+			n.readType(&p)
 		case "error":
-			n.failed = p.filled() || n.failed
+			n.readError(&p)
 		case "delta":
 			n.delta(&p)
 		default:
@@ -47,50 +43,21 @@ func cohereEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if string(name) == "error" { // whatever type its data has
-		n.typ = name
-	}
+	n.named(name)
 	return s.cohere(&n, func() *problem { return inspect(data) })
 }
 
 func (n *cohereNote) delta(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		switch string(p.name) {
 		case "finish_reason":
 			n.finish = text(p.raw())
 		case "message":
-			n.from, n.to = deepText(p)
+			n.text = deepText(p)
 		default:
 			p.skip()
 		}
 	}
-}
-
-// deepText consumes an object and returns where the text of its content.text
-// is; 0, 0 if it has none.
-func deepText(p *parser) (from, to int) {
-	if p.kind() != '{' {
-		p.skip()
-		return 0, 0
-	}
-	for ok := p.object(); ok && p.member(); {
-		isText, start := p.kind() == '"', p.i
-		switch string(p.name) {
-		case "content":
-			from, to = deepText(p)
-		case "text":
-			if p.filled() && isText {
-				from, to = start+1, p.i-1
-			}
-		default:
-			p.skip()
-		}
-	}
-	return from, to
 }
 
 // cohere gives the marks of an event. problem is called where there may be an
@@ -109,18 +76,9 @@ func (s *Stream) cohere(n *cohereNote, problem func() *problem) Mark {
 		}
 		return MarkData
 	case "content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta":
-		if n.failed {
-			return s.fail(problem())
-		}
-		if n.to > n.from {
-			s.template.mark(n.from, n.to)
-		}
-		return MarkData | MarkContent
+		return s.typedContent(&n.typedEvent, problem)
 	}
-	if n.failed {
-		return s.fail(problem())
-	}
-	return MarkData
+	return s.typed(&n.typedEvent, problem)
 }
 
 // cohereFailed knows the finish reasons that name a failure.
@@ -143,10 +101,7 @@ func cohereProblem(p *problem, reason string) *problem {
 }
 
 func cohereLarge(s *Stream, name []byte, p *problem) Mark {
-	n := cohereNote{typ: name, failed: p.topError, finish: []byte(p.deltaFinish)}
-	if p.eventType != "" && string(name) != "error" {
-		n.typ = []byte(p.eventType)
-	}
+	n := cohereNote{typedEvent: largeTyped(name, p.eventType, p), finish: []byte(p.deltaFinish)}
 	return s.cohere(&n, func() *problem { return p })
 }
 

@@ -38,11 +38,7 @@ func dashScopeStream(h http.Header) bool {
 
 // output reads what DashScope puts around the choices.
 func (c *chatChunk) output(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		switch string(p.name) {
 		case "choices":
 			c.list(p)
@@ -79,12 +75,8 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if c.choices == 0 || c.err {
-		if q := inspect(data); c.err || string(name) == "error" || q.envelope() {
-			q.hasError = true
-			return s.fail(q)
-		}
-		return 0
+	if c.err || c.choices == 0 {
+		return s.noAnswer(name, c.err, inspect(data))
 	}
 	return s.chunk(&c)
 }
@@ -110,19 +102,10 @@ func (o *dashScopeOutput) end(choice bool) {
 }
 
 func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.output.choices == 0 && (string(name) == "error" || p.envelope()) {
-		p.hasError = true
-		return s.fail(p)
+	if p.topError || p.output.choices == 0 {
+		return s.noAnswer(name, p.topError, p)
 	}
-	if p.output.choices == 0 {
-		return 0
-	}
-	c := chatChunk{states: s.choices, content: true}
-	c.states.merge(&p.output.states)
-	if p.output.failed != "" {
-		c.failed = []byte(p.output.failed)
-	}
-	return s.chunk(&c)
+	return s.largeChunk(&p.output.states, p.output.failed)
 }
 
 func dashScopeJudge(f *Format, provider string, b []byte) Verdict {

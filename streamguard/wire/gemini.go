@@ -91,8 +91,7 @@ type geminiChunk struct {
 	candidates int
 	blocked    bool // the prompt, so that there are no candidates
 	err        bool
-	content    bool
-	from, to   int // a content string in the data
+	pieces
 
 	usable, usage bool // of a whole body
 	template      *template
@@ -120,11 +119,7 @@ func (c *geminiChunk) read(p *parser) {
 }
 
 func (c *geminiChunk) list(p *parser) {
-	if p.kind() != '[' {
-		p.skip()
-		return
-	}
-	for ok := p.array(); ok && p.element(); {
+	for ok := p.intoArray(); ok && p.element(); {
 		if p.kind() != '{' {
 			p.skip()
 			continue
@@ -149,7 +144,6 @@ func (c *geminiChunk) candidate(p *parser) {
 			p.skip()
 		}
 	}
-	c.content = c.content || content
 	c.usable = c.usable || content || len(finish) > 0
 	if content && len(finish) == 0 {
 		c.states.resume(index)
@@ -167,11 +161,7 @@ func googleReason(b []byte) []byte {
 
 // parts reads a candidate's content and reports whether it holds anything.
 func (c *geminiChunk) parts(p *parser) (content bool) {
-	if p.kind() != '{' {
-		p.skip()
-		return false
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) != "parts" || p.kind() != '[' {
 			p.skip()
 			continue
@@ -184,30 +174,14 @@ func (c *geminiChunk) parts(p *parser) (content bool) {
 }
 
 func (c *geminiChunk) part(p *parser) (content bool) {
-	if p.kind() != '{' {
-		p.skip()
-		return false
-	}
-	for ok := p.object(); ok && p.member(); {
-		isText, start := p.kind() == '"', p.i
-		if !p.filled() {
-			continue
-		}
-		content = true
-		c.from, c.to = 0, 0
-		if isText {
-			c.from, c.to = start+1, p.i-1
-		}
+	for ok := p.intoObject(); ok && p.member(); {
+		content = c.piece(p) || content
 	}
 	return content
 }
 
 func (c *geminiChunk) feedback(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
+	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) == "blockReason" {
 			c.blocked = len(googleReason(text(p.raw()))) > 0
 			continue
@@ -224,12 +198,7 @@ func geminiEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if c.err || c.candidates == 0 && !c.blocked {
-		q := inspect(data)
-		if c.err || string(name) == "error" || q.envelope() {
-			q.hasError = true
-			return s.fail(q)
-		}
-		return 0
+		return s.noAnswer(name, c.err, inspect(data))
 	}
 	return s.gemini(&c)
 }
@@ -238,20 +207,12 @@ func geminiEvent(s *Stream, name, data []byte) Mark {
 // piece, and go on (0xPlaygrounds/rig#2328): so no object is the last one, only
 // the end of the body ends the stream.
 func (s *Stream) gemini(c *geminiChunk) Mark {
-	m := MarkData
-	if c.content {
-		m |= MarkContent
-		s.template.mark(c.from, c.to)
-	}
+	m := s.answer(&c.pieces)
 	if c.blocked {
 		s.ended = true
 		return m | MarkEnd
 	}
-	done := s.choices.done()
-	s.choices = c.states
-	if !done && s.choices.done() {
-		m |= MarkEnd
-	}
+	m |= s.advance(c.states)
 	for i, bits := range s.choices.finished {
 		s.once[i] |= bits
 	}
@@ -259,14 +220,10 @@ func (s *Stream) gemini(c *geminiChunk) Mark {
 }
 
 func geminiLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.candidates == 0 && !p.blocked && (string(name) == "error" || p.envelope()) {
-		p.hasError = true
-		return s.fail(p)
+	if p.topError || p.candidates == 0 && !p.blocked {
+		return s.noAnswer(name, p.topError, p)
 	}
-	if p.candidates == 0 && !p.blocked {
-		return 0
-	}
-	c := geminiChunk{states: s.choices, content: true, blocked: p.blocked}
+	c := geminiChunk{states: s.choices, pieces: pieces{content: true}, blocked: p.blocked}
 	for i, seen := range p.candidateStates.seen {
 		c.states.finished[i] &^= seen // what has content goes on
 	}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,30 +36,19 @@ func matchInteractions(method string, u *url.URL) (string, bool) {
 	return "", false
 }
 
-// An interactionsNote is what one event of the stream says.
-type interactionsNote struct {
-	typ    []byte
-	failed bool
-	status []byte // interaction.status
-	from   int    // a content string in the data
-	to     int
-}
-
 func interactionsEvent(s *Stream, name, data []byte) Mark {
-	n := interactionsNote{typ: name}
+	n := typedEvent{typ: name}
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "event_type":
-			if t := text(p.raw()); len(t) > 0 {
-				n.typ = t
-			}
+			n.readType(&p)
 		case "error":
-			n.failed = p.filled() || n.failed
+			n.readError(&p)
 		case "interaction":
-			n.interaction(&p)
+			n.readStatus(&p)
 		case "delta":
-			n.from, n.to = deepText(&p)
+			n.text = deepText(&p)
 		case "event_id":
 			s.template.heedless(&p)
 		default:
@@ -70,29 +58,13 @@ func interactionsEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if string(name) == "error" { // whatever type its data has
-		n.typ = name
-	}
+	n.named(name)
 	return s.interactions(&n, func() *problem { return inspect(data) })
-}
-
-func (n *interactionsNote) interaction(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "status" {
-			n.status = text(p.raw())
-			continue
-		}
-		p.skip()
-	}
 }
 
 // interactions gives the marks of an event. problem is called where there may
 // be an error.
-func (s *Stream) interactions(n *interactionsNote, problem func() *problem) Mark {
+func (s *Stream) interactions(n *typedEvent, problem func() *problem) Mark {
 	switch string(n.typ) {
 	case "error", "interaction.failed":
 		return s.fail(problem())
@@ -101,29 +73,16 @@ func (s *Stream) interactions(n *interactionsNote, problem func() *problem) Mark
 			return s.fail(problem())
 		}
 		return MarkData | MarkEnd | MarkFinal
-	case "":
-		if q := problem(); n.failed || q.envelope() {
-			return s.fail(q)
-		}
-		return MarkData
 	}
-	switch {
-	case n.failed:
-		return s.fail(problem())
-	case bytes.HasSuffix(n.typ, []byte(".delta")):
-		if n.to > n.from {
-			s.template.mark(n.from, n.to)
-		}
-		return MarkData | MarkContent
+	if n.isDelta() {
+		return s.typedContent(n, problem)
 	}
-	return MarkData
+	return s.typed(n, problem)
 }
 
 func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
-	n := interactionsNote{typ: name, failed: p.topError, status: []byte(p.interactionState)}
-	if p.googleType != "" && string(name) != "error" {
-		n.typ = []byte(p.googleType)
-	}
+	n := largeTyped(name, p.googleType, p)
+	n.status = []byte(p.interactionState)
 	return s.interactions(&n, func() *problem { return p })
 }
 

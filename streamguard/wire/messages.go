@@ -33,7 +33,7 @@ func matchMessages(method string, u *url.URL) (string, bool) {
 
 func messagesEvent(s *Stream, name, data []byte) Mark {
 	typ, failed, stop, typed := name, false, false, false
-	from, to := 0, 0
+	var content span
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
@@ -44,7 +44,7 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 		case "error":
 			failed = p.filled()
 		case "delta":
-			stop, from, to = messagesDelta(&p)
+			stop, content = messagesDelta(&p)
 		default:
 			p.skip()
 		}
@@ -58,33 +58,28 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 			return s.fail(q)
 		}
 	}
-	if string(typ) == "content_block_delta" && to > from {
-		s.template.mark(from, to)
+	if string(typ) == "content_block_delta" && content != (span{}) {
+		s.template.mark(content)
 	}
 	return s.message(typ, stop)
 }
 
 // messagesDelta reads a delta: whether it has a stop_reason, and where its last
 // string that holds something is, its type aside.
-func messagesDelta(p *parser) (stop bool, from, to int) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
-		isText, start := p.kind() == '"', p.i
+func messagesDelta(p *parser) (stop bool, content span) {
+	for ok := p.intoObject(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
 			p.skip()
 		case "stop_reason":
 			stop = len(text(p.raw())) > 0
 		default:
-			if p.filled() && isText {
-				from, to = start+1, p.i-1
+			if text, _ := p.content(); text != (span{}) {
+				content = text
 			}
 		}
 	}
-	return stop, from, to
+	return stop, content
 }
 
 func (s *Stream) message(typ []byte, stop bool) Mark {

@@ -70,12 +70,11 @@ func ollamaShape(head []byte, contentType string, stream bool) Shape {
 
 // An ollamaLine is what one line, or a whole answer, says.
 type ollamaLine struct {
-	data     bool // part of an answer, though it may be empty
-	err      bool
-	done     bool // the answer is over
-	counted  bool // tokens that were generated
-	content  bool
-	from, to int // a content string in the data
+	data    bool // part of an answer, though it may be empty
+	err     bool
+	done    bool // the answer is over
+	counted bool // tokens that were generated
+	pieces
 	template *template
 }
 
@@ -109,32 +108,6 @@ func (l *ollamaLine) read(p *parser) {
 	}
 }
 
-func (l *ollamaLine) message(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "role" {
-			p.skip()
-			continue
-		}
-		l.piece(p)
-	}
-}
-
-func (l *ollamaLine) piece(p *parser) {
-	isText, start := p.kind() == '"', p.i
-	if !p.filled() {
-		return
-	}
-	l.content = true
-	l.from, l.to = 0, 0
-	if isText {
-		l.from, l.to = start+1, p.i-1
-	}
-}
-
 func ollamaEvent(s *Stream, name, data []byte) Mark {
 	l := ollamaLine{template: &s.template}
 	p := parse(data)
@@ -143,22 +116,13 @@ func ollamaEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if l.err || !l.data {
-		q := inspect(data)
-		if l.err || string(name) == "error" || q.envelope() {
-			q.hasError = true
-			return s.fail(q)
-		}
-		return 0
+		return s.noAnswer(name, l.err, inspect(data))
 	}
 	return s.ollama(&l)
 }
 
 func (s *Stream) ollama(l *ollamaLine) Mark {
-	m := MarkData
-	if l.content {
-		m |= MarkContent
-		s.template.mark(l.from, l.to)
-	}
+	m := s.answer(&l.pieces)
 	if l.done {
 		m |= MarkEnd | MarkFinal
 	}
@@ -166,14 +130,10 @@ func (s *Stream) ollama(l *ollamaLine) Mark {
 }
 
 func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || !p.answer && (string(name) == "error" || p.envelope()) {
-		p.hasError = true
-		return s.fail(p)
+	if p.topError || !p.answer {
+		return s.noAnswer(name, p.topError, p)
 	}
-	if !p.answer {
-		return 0
-	}
-	return s.ollama(&ollamaLine{content: true, done: p.done})
+	return s.ollama(&ollamaLine{pieces: pieces{content: true}, done: p.done})
 }
 
 func ollamaJudge(f *Format, provider string, b []byte) Verdict {

@@ -46,6 +46,21 @@ func (p *parser) enter(open byte) bool {
 	return true
 }
 
+// intoObject enters the object that comes next. Any other value is consumed:
+// there is nothing to go into.
+func (p *parser) intoObject() bool { return p.into('{') }
+
+// intoArray does for an array what intoObject does for an object.
+func (p *parser) intoArray() bool { return p.into('[') }
+
+func (p *parser) into(open byte) bool {
+	if p.kind() != open {
+		p.skip()
+		return false
+	}
+	return p.enter(open)
+}
+
 // next goes to the next key or element; false at the closing bracket.
 func (p *parser) next(closing byte) bool {
 	if p.bad {
@@ -127,6 +142,19 @@ func (p *parser) raw() []byte {
 // filled consumes the next value and reports whether it is something: a string,
 // array or object that is not empty.
 func (p *parser) filled() bool { return filled(p.raw()) }
+
+// content consumes the next value and reports whether it is something; text is
+// where the contents of a string are, none for an array or object.
+func (p *parser) content() (text span, ok bool) {
+	isText, start := p.kind() == '"', p.i
+	if !p.filled() {
+		return span{}, false
+	}
+	if isText {
+		text = span{start + 1, p.i - 1}
+	}
+	return text, true
+}
 
 // end reports whether the one value was valid and nothing but white space
 // follows it.

@@ -37,27 +37,23 @@ func noSentinel(*Stream) Mark { return MarkFinal }
 
 // A responsesNote is what one event of the stream says.
 type responsesNote struct {
-	typ    []byte
-	seq    int64
-	failed bool // an error of its own
-	status []byte
+	typedEvent
+	seq int64
 }
 
 func responsesEvent(s *Stream, name, data []byte) Mark {
-	n := responsesNote{typ: name, seq: -1}
+	n := responsesNote{typedEvent: typedEvent{typ: name}, seq: -1}
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			if t := text(p.raw()); len(t) > 0 {
-				n.typ = t
-			}
+			n.readType(&p)
 		case "sequence_number":
 			n.seq = number(p.raw())
 		case "error":
-			n.failed = p.filled() || n.failed
+			n.readError(&p)
 		case "response":
-			n.response(&p)
+			n.readStatus(&p)
 		default:
 			p.skip()
 		}
@@ -65,25 +61,9 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if string(name) == "error" { // whatever type its data has
-		n.typ = name
-	}
+	n.named(name)
 	s.seq = max(s.seq, n.seq)
 	return s.responses(&n, func() *problem { return inspect(data) })
-}
-
-func (n *responsesNote) response(p *parser) {
-	if p.kind() != '{' {
-		p.skip()
-		return
-	}
-	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "status" {
-			n.status = text(p.raw())
-			continue
-		}
-		p.skip()
-	}
 }
 
 // number returns the value of a short whole number, -1 for anything else.
@@ -104,8 +84,7 @@ func number(raw []byte) int64 {
 // responses gives the marks of an event. problem is called where there may be
 // an error.
 func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
-	typ := n.typ
-	switch string(typ) {
+	switch string(n.typ) {
 	case "error", "response.failed":
 		return s.fail(problem())
 	case "response.completed", "response.incomplete", "response.cancelled":
@@ -115,28 +94,17 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 		return MarkData | MarkEnd | MarkFinal
 	case "ping", "keepalive", "response.heartbeat":
 		return 0
-	case "":
-		if q := problem(); n.failed || q.envelope() {
-			return s.fail(q)
-		}
-		return MarkData
 	}
-	switch {
-	case n.failed:
-		return s.fail(problem())
-	case bytes.HasSuffix(typ, []byte(".delta")), bytes.HasSuffix(typ, []byte(".partial_image")):
-		return MarkData | MarkContent
+	if n.isDelta() || bytes.HasSuffix(n.typ, []byte(".partial_image")) {
+		return s.typedContent(&n.typedEvent, problem)
 	}
-	return MarkData
+	return s.typed(&n.typedEvent, problem)
 }
 
 func responsesLarge(s *Stream, name []byte, p *problem) Mark {
-	n := responsesNote{typ: name, seq: p.sequence, status: []byte(p.responseState)}
-	if p.eventType != "" && string(name) != "error" {
-		n.typ = []byte(p.eventType)
-	}
 	// response.error is an error only in an event that says so by its type.
-	n.failed = p.topError
+	n := responsesNote{typedEvent: largeTyped(name, p.eventType, p), seq: p.sequence}
+	n.status = []byte(p.responseState)
 	s.seq = max(s.seq, n.seq)
 	return s.responses(&n, func() *problem { return p })
 }

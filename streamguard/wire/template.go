@@ -12,11 +12,12 @@ type template struct {
 	holes   int
 	content int // which hole is the content
 
-	start, end int // the content in the data of the event at hand
-	neutral    [maxNeutral]span
-	neutrals   int
+	text     span // the content in the data of the event at hand
+	neutral  [maxNeutral]span
+	neutrals int
 }
 
+// A span is a part of the bytes at hand, the zero span none.
 type span struct{ from, to int }
 
 const (
@@ -28,9 +29,9 @@ const (
 	holeDepth = 64
 )
 
-// mark notes where the content string of the event at hand lies in its data:
-// b[start] is the first byte of its contents, b[end] its closing quote.
-func (t *template) mark(start, end int) { t.start, t.end = start, end }
+// mark notes where the contents of the content string of the event at hand lie
+// in its data.
+func (t *template) mark(text span) { t.text = text }
 
 // heedless consumes a value that has no meaning for the format.
 func (t *template) heedless(p *parser) {
@@ -42,20 +43,20 @@ func (t *template) heedless(p *parser) {
 }
 
 // begin forgets what was noted of another event.
-func (t *template) begin() { t.start, t.end, t.neutrals = 0, 0, 0 }
+func (t *template) begin() { t.text, t.neutrals = span{}, 0 }
 
 // remember keeps the event ev, whose data begins at ev[at].
 func (t *template) remember(ev []byte, at int) {
-	if t.start == 0 || t.end <= t.start || len(ev)-(t.end-t.start) > maxTemplate {
+	if t.text.from == 0 || t.text.to <= t.text.from || len(ev)-(t.text.to-t.text.from) > maxTemplate {
 		t.forget()
 		return
 	}
 	t.buf, t.holes, t.content = t.buf[:0], 0, -1
 	done := 0
 	for i := 0; i <= t.neutrals; i++ {
-		if t.content < 0 && (i == t.neutrals || t.neutral[i].from > t.start) {
+		if t.content < 0 && (i == t.neutrals || t.neutral[i].from > t.text.from) {
 			t.content = t.holes
-			done = t.cut(ev, done, at, span{t.start, t.end})
+			done = t.cut(ev, done, at, t.text)
 		}
 		if i < t.neutrals {
 			done = t.cut(ev, done, at, t.neutral[i])

@@ -1,0 +1,98 @@
+package wire
+
+import "bytes"
+
+// A typedEvent is what an event that names its own type says.
+type typedEvent struct {
+	typ    []byte // by the data, else the event field
+	failed bool   // an error of its own
+	status []byte // of the answer that it tells of
+	text   span   // a content string in the data
+}
+
+// readType consumes the member that names the type.
+func (e *typedEvent) readType(p *parser) {
+	if t := text(p.raw()); len(t) > 0 {
+		e.typ = t
+	}
+}
+
+// readError consumes the member that holds an error.
+func (e *typedEvent) readError(p *parser) { e.failed = p.filled() || e.failed }
+
+// readStatus consumes the object that is the answer and keeps its status.
+func (e *typedEvent) readStatus(p *parser) {
+	for ok := p.intoObject(); ok && p.member(); {
+		if string(p.name) == "status" {
+			e.status = text(p.raw())
+			continue
+		}
+		p.skip()
+	}
+}
+
+// named lets an event field that calls the event an error win over whatever
+// type its data has.
+func (e *typedEvent) named(name []byte) {
+	if string(name) == "error" {
+		e.typ = name
+	}
+}
+
+// largeTyped is the event that was too large to hold; typ is "" if its data
+// names none.
+func largeTyped(name []byte, typ string, p *problem) typedEvent {
+	e := typedEvent{typ: name, failed: p.topError}
+	if typ != "" {
+		e.typ = []byte(typ)
+	}
+	e.named(name)
+	return e
+}
+
+// typed gives the marks of an event whose type means nothing special: data,
+// unless it has an error of its own or, without a type, looks like one. problem
+// is called where there may be an error.
+func (s *Stream) typed(e *typedEvent, problem func() *problem) Mark {
+	if !e.failed && len(e.typ) > 0 {
+		return MarkData
+	}
+	if p := problem(); e.failed || p.envelope() {
+		return s.fail(p)
+	}
+	return MarkData
+}
+
+// typedContent gives the marks of an event whose type is that of a piece of the
+// answer.
+func (s *Stream) typedContent(e *typedEvent, problem func() *problem) Mark {
+	m := s.typed(e, problem)
+	if m != MarkData {
+		return m
+	}
+	if e.text != (span{}) {
+		s.template.mark(e.text)
+	}
+	return m | MarkContent
+}
+
+// isDelta knows the types of the pieces of an answer.
+func (e *typedEvent) isDelta() bool { return bytes.HasSuffix(e.typ, []byte(".delta")) }
+
+// deepText consumes an object and returns where the text of its content.text
+// is.
+func deepText(p *parser) (at span) {
+	for ok := p.intoObject(); ok && p.member(); {
+		switch string(p.name) {
+		case "content":
+			at = deepText(p)
+		case "text":
+			if text, _ := p.content(); text != (span{}) {
+				at = text
+			}
+		default:
+			p.skip()
+		}
+	}
+	return at
+}
