@@ -293,7 +293,7 @@ func bedrockProblem(h *frameHead, p *problem) *problem {
 // answer looks like is the model's business.
 func bedrockJudge(f *Format, provider string, b []byte) Verdict {
 	if !valid(b) {
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	}
 	if v := f.hidden(b, true); v != nil {
 		return Verdict{Failure: v}

@@ -9,7 +9,7 @@ func newChat() *Format {
 	return &Format{
 		name: "chat completions", operation: "chat", generative: true,
 		match: postTo("/chat/completions"), event: chatEvent, large: chatLarge,
-		judge: chatJudge,
+		judge: wantObject(chatJudge),
 	}
 }
 
@@ -17,7 +17,7 @@ func newCompletions() *Format {
 	return &Format{
 		name: "completions", operation: "text_completion", generative: true,
 		match: postTo("/completions"), event: chatEvent, large: chatLarge,
-		judge: chatJudge,
+		judge: wantObject(chatJudge),
 	}
 }
 

@@ -14,9 +14,6 @@ type chatBody struct {
 }
 
 func chatJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var c chatBody
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
@@ -24,7 +21,7 @@ func chatJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case c.failed != nil:
 		q := inspect(b)
 		if q.nested == "" && q.topCode == "" {
@@ -43,10 +40,8 @@ func chatJudge(f *Format, provider string, b []byte) Verdict {
 		return Verdict{} // another vendor's envelope, which says it went well
 	case !c.choices:
 		return f.broken(ReasonNoChoices, "provider returned no choices")
-	case !c.usage:
-		return Verdict{Empty: EmptyUsage, Usable: c.usable}
 	}
-	return Verdict{Usable: c.usable}
+	return delivered(c.usable, c.usage)
 }
 
 // allSuccess is "success": true beside a code of success and data.

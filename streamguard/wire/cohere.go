@@ -9,7 +9,7 @@ func newCohere() *Format {
 	return &Format{
 		name: "cohere", operation: "chat", generative: true,
 		match: postTo("/v2/chat"), event: cohereEvent, large: cohereLarge, done: noSentinel,
-		judge: cohereJudge, errorBody: cohereError, abort: cohereAbort,
+		judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
 	}
 }
 
@@ -106,9 +106,6 @@ func cohereLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func cohereJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var finish []byte
 	message, usable, usage := false, false, false
 	p := parse(b)
@@ -131,7 +128,7 @@ func cohereJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case cohereFailed(finish):
 		return Verdict{Failure: f.told(cohereProblem(inspect(b), string(finish)), b)}
 	case !usable:
@@ -139,10 +136,7 @@ func cohereJudge(f *Format, provider string, b []byte) Verdict {
 			return Verdict{Failure: v}
 		}
 	}
-	if message && !usage {
-		return Verdict{Empty: EmptyUsage, Usable: usable}
-	}
-	return Verdict{Usable: usable}
+	return delivered(usable, usage || !message)
 }
 
 // cohereMessage reports whether a message holds anything but its role.

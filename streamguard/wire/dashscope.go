@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -12,23 +11,10 @@ import (
 func newDashScope() *Format {
 	return &Format{
 		name: "dashscope", operation: "chat", generative: true, pathStream: true,
-		match: matchDashScope, event: dashScopeEvent, large: dashScopeLarge,
-		judge: dashScopeJudge, errorBody: dashScopeError, abort: dashScopeAbort,
+		match: postTo("/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation"),
+		event: dashScopeEvent, large: dashScopeLarge,
+		judge: wantObject(dashScopeJudge), errorBody: dashScopeError, abort: dashScopeAbort,
 	}
-}
-
-func matchDashScope(method string, u *url.URL) (string, bool) {
-	if method != http.MethodPost {
-		return "", false
-	}
-	for _, suffix := range [...]string{
-		"/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation",
-	} {
-		if strings.HasSuffix(u.Path, suffix) {
-			return suffix, true
-		}
-	}
-	return "", false
 }
 
 // dashScopeStream reports whether the header asks for a stream.
@@ -109,9 +95,6 @@ func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var c chatChunk
 	usage := false
 	p := parse(b)
@@ -127,7 +110,7 @@ func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case c.failed != nil:
 		return Verdict{Failure: f.told(&problem{nested: string(c.failed)}, nil)}
 	case !c.content:
@@ -135,10 +118,7 @@ func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
 			return Verdict{Failure: v}
 		}
 	}
-	if c.choices > 0 && !usage {
-		return Verdict{Empty: EmptyUsage, Usable: c.content}
-	}
-	return Verdict{Usable: c.content}
+	return delivered(c.content, usage || c.choices == 0)
 }
 
 func dashScopeError(status int, typ, code, message string) []byte {

@@ -25,7 +25,7 @@ func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
 		}
 	}
 	if !p.end() {
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	}
 	if !usable {
 		if v := f.hidden(b, false); v != nil {

@@ -71,9 +71,9 @@ func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
 			return Verdict{}
 		}
 		if !valid(b) {
-			return f.drift(provider, "invalid JSON", ReasonMalformed)
+			return f.malformed(provider)
 		}
-		return f.drift(provider, "body: want object", ReasonDrift)
+		return f.noObject(provider)
 	}
 	v := f.judge(f, provider, b)
 	if v.Failure != nil && v.Failure.Reason == ReasonMalformed {
@@ -108,6 +108,40 @@ func (f *Format) broken(reason, message string) Verdict {
 
 func (f *Format) drift(provider, what, reason string) Verdict {
 	return f.broken(reason, "failed to unmarshal response: provider "+provider+": "+what)
+}
+
+func (f *Format) malformed(provider string) Verdict {
+	return f.drift(provider, "invalid JSON", ReasonMalformed)
+}
+
+func (f *Format) noObject(provider string) Verdict {
+	return f.drift(provider, "body: want object", ReasonDrift)
+}
+
+// wantObject makes judge, which is given objects alone, judge of any body: one
+// that begins with another bracket is a hidden error or has drifted.
+func wantObject(judge judgeFunc) judgeFunc {
+	return func(f *Format, provider string, b []byte) Verdict {
+		if b[0] == '{' {
+			return judge(f, provider, b)
+		}
+		if !valid(b) {
+			return f.malformed(provider)
+		}
+		if v := f.hidden(b, false); v != nil {
+			return Verdict{Failure: v}
+		}
+		return f.noObject(provider)
+	}
+}
+
+// delivered is the verdict on an answer that passes; counted tells whether it
+// has the usage that is due.
+func delivered(usable, counted bool) Verdict {
+	if !counted {
+		return Verdict{Empty: EmptyUsage, Usable: usable}
+	}
+	return Verdict{Usable: usable}
 }
 
 // failure is one of the library's own.

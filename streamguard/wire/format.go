@@ -41,7 +41,7 @@ type Format struct {
 	large func(s *Stream, name []byte, p *problem) Mark
 	// judge looks at a whole body that begins as JSON does; every format but
 	// Unknown has one.
-	judge func(f *Format, provider string, body []byte) Verdict
+	judge judgeFunc
 	// anyBody marks formats whose whole answers may be anything.
 	anyBody bool
 	// pathStream marks formats where the path alone asks for a stream, and
@@ -56,6 +56,9 @@ type Format struct {
 	// wherever they end.
 	endless bool
 }
+
+// A judgeFunc looks at a whole body of a 2xx answer that begins with a bracket.
+type judgeFunc func(f *Format, provider string, body []byte) Verdict
 
 // The formats. Unknown is every request that is no inference call.
 var (
@@ -124,9 +127,34 @@ func (f *Format) Endpoint(u *url.URL) string {
 	return ""
 }
 
-// postTo matches a POST whose path ends in suffix.
-func postTo(suffix string) func(string, *url.URL) (string, bool) {
+// postTo matches a POST whose path ends in one of the suffixes.
+func postTo(suffixes ...string) func(string, *url.URL) (string, bool) {
 	return func(method string, u *url.URL) (string, bool) {
-		return suffix, method == "POST" && strings.HasSuffix(u.Path, suffix)
+		if method == "POST" {
+			for _, suffix := range suffixes {
+				if strings.HasSuffix(u.Path, suffix) {
+					return suffix, true
+				}
+			}
+		}
+		return "", false
 	}
+}
+
+// resumable matches POST …suffix, and GET …suffix/{id}?stream=true, which goes
+// on with a stream that runs in the background. at is where suffix begins in
+// the path.
+func resumable(method string, u *url.URL, suffix string) (at int, ok bool) {
+	path := u.Path
+	switch method {
+	case "POST":
+		return len(path) - len(suffix), strings.HasSuffix(path, suffix)
+	case "GET":
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 || i+1 == len(path) || !strings.HasSuffix(path[:i], suffix) {
+			return 0, false
+		}
+		return i - len(suffix), u.Query().Get("stream") == "true"
+	}
+	return 0, false
 }

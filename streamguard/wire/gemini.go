@@ -13,7 +13,7 @@ func newGemini() *Format {
 		name: "gemini", operation: "generate_content", generative: true, pathStream: true,
 		match: googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
 		event: geminiEvent, large: geminiLarge, torn: geminiTorn,
-		judge: geminiJudge, errorBody: geminiError, abort: geminiAbort,
+		judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,
 	}
 }
 
@@ -244,27 +244,21 @@ func geminiTorn(ev []byte) bool {
 }
 
 func geminiJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var c geminiChunk
 	p := parse(b)
 	c.read(&p)
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case !c.usable:
 		if v := f.hidden(b, c.candidates > 0 || c.blocked); v != nil {
 			return Verdict{Failure: v}
 		}
 	}
-	switch {
-	case c.candidates == 0 && !c.blocked:
+	if c.candidates == 0 && !c.blocked {
 		return Verdict{Empty: EmptyOutput}
-	case !c.usage:
-		return Verdict{Empty: EmptyUsage, Usable: c.usable}
 	}
-	return Verdict{Usable: c.usable}
+	return delivered(c.usable, c.usage)
 }
 
 // googleStatus returns the word of google.rpc.Code for an HTTP status.

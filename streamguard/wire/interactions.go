@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 )
@@ -11,29 +10,16 @@ func newInteractions() *Format {
 	return &Format{
 		name: "interactions", operation: "chat", generative: true,
 		match: matchInteractions, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
-		judge: interactionsJudge, errorBody: interactionsError, abort: interactionsAbort,
+		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 	}
 }
 
-// matchInteractions takes POST …/interactions, and GET …/interactions/{id}?stream=true,
-// which goes on with a stream that runs in the background.
 func matchInteractions(method string, u *url.URL) (string, bool) {
-	const suffix = "/interactions"
-	path := u.Path
-	switch method {
-	case http.MethodPost:
-		if !strings.HasSuffix(path, suffix) {
-			return "", false
-		}
-		return path[versionStart(path, len(path)-len(suffix)):], true
-	case http.MethodGet:
-		i := strings.LastIndexByte(path, '/')
-		if i < 0 || i+1 == len(path) || !strings.HasSuffix(path[:i], suffix) {
-			return "", false
-		}
-		return path[versionStart(path, i-len(suffix)):], u.Query().Get("stream") == "true"
+	at, ok := resumable(method, u, "/interactions")
+	if !ok {
+		return "", false
 	}
-	return "", false
+	return u.Path[versionStart(u.Path, at):], true
 }
 
 func interactionsEvent(s *Stream, name, data []byte) Mark {
@@ -87,9 +73,6 @@ func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func interactionsJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var status []byte
 	usable, usage := false, false
 	p := parse(b)
@@ -107,7 +90,7 @@ func interactionsJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case string(status) == "failed":
 		return Verdict{Failure: f.told(inspect(b), b)}
 	case !usable:

@@ -10,7 +10,7 @@ func newMessages() *Format {
 	return &Format{
 		name: "messages", operation: "chat", generative: true,
 		match: matchMessages, event: messagesEvent, large: messagesLarge, done: noSentinel,
-		judge: messagesJudge, errorBody: messagesError, abort: messagesAbort,
+		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 	}
 }
 
@@ -111,9 +111,6 @@ func messagesLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func messagesJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var drift string
 	usable, usage, content := false, false, false
 	p := parse(b)
@@ -137,19 +134,16 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case !usable:
 		if v := f.hidden(b, content); v != nil {
 			return Verdict{Failure: v}
 		}
 	}
-	switch {
-	case drift != "":
+	if drift != "" {
 		return f.drift(provider, drift, ReasonDrift)
-	case !usage:
-		return Verdict{Empty: EmptyUsage, Usable: usable}
 	}
-	return Verdict{Usable: usable}
+	return delivered(usable, usage)
 }
 
 // messagesType returns Anthropic's name for a class of errors.

@@ -2,16 +2,13 @@ package wire
 
 import (
 	"bytes"
-	"net/http"
-	"net/url"
-	"strings"
 )
 
 func newOllama() *Format {
 	return &Format{
 		name: "ollama", operation: "chat", generative: true, defaultStream: true,
-		match: matchOllama, framing: ollamaFraming, shape: ollamaShape,
-		event: ollamaEvent, large: ollamaLarge, judge: ollamaJudge,
+		match: postTo("/api/chat", "/api/generate"), framing: ollamaFraming, shape: ollamaShape,
+		event: ollamaEvent, large: ollamaLarge, judge: wantObject(ollamaJudge),
 		errorBody: ollamaError, abort: ollamaAbort,
 	}
 }
@@ -21,17 +18,6 @@ func newOllama() *Format {
 var ollamaEmbeddings = &Format{
 	name: "embeddings", operation: "embeddings", endless: true, match: postTo("/api/embed"),
 	judge: embeddingsJudge, errorBody: ollamaError,
-}
-
-func matchOllama(method string, u *url.URL) (string, bool) {
-	if method == http.MethodPost {
-		for _, suffix := range [...]string{"/api/chat", "/api/generate"} {
-			if strings.HasSuffix(u.Path, suffix) {
-				return suffix, true
-			}
-		}
-	}
-	return "", false
 }
 
 // ollamaFraming allows for gateways that turn the stream into an event stream.
@@ -137,24 +123,18 @@ func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func ollamaJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var l ollamaLine
 	p := parse(b)
 	l.read(&p)
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case !l.content:
 		if v := f.hidden(b, l.data); v != nil {
 			return Verdict{Failure: v}
 		}
 	}
-	if l.data && !l.counted {
-		return Verdict{Empty: EmptyUsage, Usable: l.content}
-	}
-	return Verdict{Usable: l.content}
+	return delivered(l.content, l.counted || !l.data)
 }
 
 // ollamaError renders the text that is all an error is to Ollama's clients.

@@ -2,33 +2,24 @@ package wire
 
 import (
 	"bytes"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 func newResponses() *Format {
 	return &Format{
 		name: "responses", operation: "chat", generative: true,
 		match: matchResponses, event: responsesEvent, large: responsesLarge, done: noSentinel,
-		judge: responsesJudge, abort: responsesAbort,
+		judge: wantObject(responsesJudge), abort: responsesAbort,
 	}
 }
 
-const responsesSuffix = "/responses"
-
-// matchResponses takes POST …/responses, and GET …/responses/{id}?stream=true,
-// which goes on with a stream that runs in the background.
 func matchResponses(method string, u *url.URL) (string, bool) {
-	if method == http.MethodPost {
-		return responsesSuffix, strings.HasSuffix(u.Path, responsesSuffix)
-	}
-	i := strings.LastIndexByte(u.Path, '/')
-	if method != http.MethodGet || i < 0 || i+1 == len(u.Path) || !strings.HasSuffix(u.Path[:i], responsesSuffix) {
+	at, ok := resumable(method, u, "/responses")
+	if !ok {
 		return "", false
 	}
-	return u.Path[i-len(responsesSuffix):], u.Query().Get("stream") == "true"
+	return u.Path[at:], true
 }
 
 // noSentinel judges [DONE] where it is no end mark: some gateways write it at
@@ -110,9 +101,6 @@ func responsesLarge(s *Stream, name []byte, p *problem) Mark {
 }
 
 func responsesJudge(f *Format, provider string, b []byte) Verdict {
-	if b[0] != '{' {
-		return judgeNoObject(f, provider, b)
-	}
 	var drift string
 	var status []byte
 	output, usage, background := false, false, false
@@ -140,7 +128,7 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 	}
 	switch {
 	case !p.end():
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
+		return f.malformed(provider)
 	case string(status) == "failed":
 		return Verdict{Failure: f.told(inspect(b), b)}
 	case !output:
@@ -167,18 +155,6 @@ func responseOver(status []byte) bool {
 		return true
 	}
 	return status == nil
-}
-
-// judgeNoObject judges a body that begins with a bracket where an object is
-// due.
-func judgeNoObject(f *Format, provider string, b []byte) Verdict {
-	if !valid(b) {
-		return f.drift(provider, "invalid JSON", ReasonMalformed)
-	}
-	if v := f.hidden(b, false); v != nil {
-		return Verdict{Failure: v}
-	}
-	return f.drift(provider, "body: want object", ReasonDrift)
 }
 
 // responsesAbort carries the documented flat shape and, nested, the one the
