@@ -96,13 +96,18 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			p.skip()
 		}
 	}
+	return s.chunkEvent(&c, &p, name)
+}
+
+// chunkEvent judges an event that p has read.
+func (s *Stream) chunkEvent(c *chatChunk, p *parser, name []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
 	if c.err || c.choices == 0 {
-		return s.noAnswer(name, c.err, inspect(data))
+		return s.noAnswer(name, c.err, inspect(p.b))
 	}
-	return s.chunk(&c)
+	return s.chunk(c)
 }
 
 // chunk applies a chunk with choices.

@@ -58,13 +58,7 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 			p.skip()
 		}
 	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	if c.err || c.choices == 0 {
-		return s.noAnswer(name, c.err, inspect(data))
-	}
-	return s.chunk(&c)
+	return s.chunkEvent(&c, &p, name)
 }
 
 // A dashScopeOutput gathers a large event's output.

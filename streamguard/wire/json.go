@@ -41,9 +41,9 @@ func skipValue(b []byte, i, depth int) int {
 	case '"':
 		return skipString(b, i+1)
 	case '{':
-		return skipObject(b, i+1, depth+1)
+		return skipInside(b, i+1, depth+1, '}')
 	case '[':
-		return skipArray(b, i+1, depth+1)
+		return skipInside(b, i+1, depth+1, ']')
 	case 't':
 		return skipWord(b, i, "true")
 	case 'f':
@@ -61,52 +61,22 @@ func skipWord(b []byte, i int, word string) int {
 	return i + len(word)
 }
 
-// skipObject is called with the index after the opening brace.
-func skipObject(b []byte, i, depth int) int {
+// skipInside is called with the index after the opening bracket of an object or
+// array.
+func skipInside(b []byte, i, depth int, closing byte) int {
 	if depth > maxDepth {
 		return -1
 	}
 	i = skipSpace(b, i)
-	if i < len(b) && b[i] == '}' {
+	if i < len(b) && b[i] == closing {
 		return i + 1
 	}
 	for {
-		if i >= len(b) || b[i] != '"' {
-			return -1
+		if closing == '}' {
+			if i = skipKey(b, i); i < 0 {
+				return -1
+			}
 		}
-		if i = skipString(b, i+1); i < 0 {
-			return -1
-		}
-		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-			return -1
-		}
-		if i = skipValue(b, skipSpace(b, i+1), depth); i < 0 {
-			return -1
-		}
-		if i = skipSpace(b, i); i >= len(b) {
-			return -1
-		}
-		switch b[i] {
-		case ',':
-			i = skipSpace(b, i+1)
-		case '}':
-			return i + 1
-		default:
-			return -1
-		}
-	}
-}
-
-// skipArray is called with the index after the opening bracket.
-func skipArray(b []byte, i, depth int) int {
-	if depth > maxDepth {
-		return -1
-	}
-	i = skipSpace(b, i)
-	if i < len(b) && b[i] == ']' {
-		return i + 1
-	}
-	for {
 		if i = skipValue(b, i, depth); i < 0 {
 			return -1
 		}
@@ -116,12 +86,27 @@ func skipArray(b []byte, i, depth int) int {
 		switch b[i] {
 		case ',':
 			i = skipSpace(b, i+1)
-		case ']':
+		case closing:
 			return i + 1
 		default:
 			return -1
 		}
 	}
+}
+
+// skipKey returns the index of the value behind the key that begins at b[i], -1
+// if there is no key.
+func skipKey(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return -1
+	}
+	if i = skipString(b, i+1); i < 0 {
+		return -1
+	}
+	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+		return -1
+	}
+	return skipSpace(b, i+1)
 }
 
 // skipNumber follows the grammar of RFC 8259 §6.

@@ -57,7 +57,11 @@ func (s *Stream) typed(e *typedEvent, problem func() *problem) Mark {
 	if !e.failed && len(e.typ) > 0 {
 		return MarkData
 	}
-	if p := problem(); e.failed || p.envelope() {
+	return s.doubtful(e.failed, problem())
+}
+
+func (s *Stream) doubtful(failed bool, p *problem) Mark {
+	if failed || p.envelope() {
 		return s.fail(p)
 	}
 	return MarkData
