@@ -85,12 +85,7 @@ func readWhole(b *testing.B, resp *http.Response, err error, buf []byte) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n := 0
-	for err == nil {
-		var k int
-		k, err = resp.Body.Read(buf)
-		n += k
-	}
+	n, err := drain(resp.Body, buf)
 	if cerr := resp.Body.Close(); resp.StatusCode != http.StatusOK || n != len(answer) || err != io.EOF || cerr != nil {
 		b.Fatal(resp.StatusCode, n, err, cerr)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,11 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
 	anthropicsse "github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-	"github.com/openai/openai-go/v3"
 	openaisse "github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/tmaxmax/go-sse"
 
 	"github.com/surefoot-go/surefoot/streamguard"
 )
@@ -109,12 +105,7 @@ func relayed(rt http.RoundTripper, size int) func(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			n := 0
-			for err == nil {
-				var k int
-				k, err = resp.Body.Read(buf)
-				n += k
-			}
+			n, err := drain(resp.Body, buf)
 			if cerr := resp.Body.Close(); n != size || err != io.EOF || cerr != nil {
 				b.Fatal(n, err, cerr)
 			}
@@ -142,27 +133,22 @@ func lookAtLines(data []byte) func(b *testing.B) {
 	}
 }
 
+// drain reads body up to its error, the good one being io.EOF; n is how much
+// there was.
+func drain(body io.Reader, buf []byte) (n int, err error) {
+	for err == nil {
+		var k int
+		k, err = body.Read(buf)
+		n += k
+	}
+	return n, err
+}
+
 func streamSection() *section {
 	chat, varied, messages := chatStream(streamEvents), variedStream(streamEvents), messagesStream(streamEvents)
 	guard, stack := newGuard(streaming(chat)), newStack(streaming(chat))
-	enough := func(b *testing.B, n int, err error) {
-		if err != nil || n < streamEvents {
-			b.Fatal(n, err)
-		}
-	}
 	const typed, ours = "openai-go, typed", "surefoot, guard and idle timeout"
 	const typedVaried, oursVaried = typed + ", every event different", ours + ", every event different"
-	openAI := func(data []byte) func(b *testing.B) {
-		return func(b *testing.B) {
-			for b.Loop() {
-				s, n := openaisse.NewStream[openai.ChatCompletionChunk](openaisse.NewDecoder(eventStream(nil, bytes.NewReader(data))), nil), 0 //nolint:bodyclose // from memory
-				for s.Next() {
-					n++
-				}
-				enough(b, n, s.Err())
-			}
-		}
-	}
 	return &section{
 		title: "A stream of 10,000 chat events from memory",
 		note: fmt.Sprintf("%.2f MB; for anthropic-sdk-go typed, %.2f MB of as many messages events. The guard checks every event for validity, content, end and error. "+
@@ -171,56 +157,17 @@ func streamSection() *section {
 		base: typed,
 		rows: []*row{
 			timed("copy and look at every line", lookAtLines(chat)),
-			timed("bufio.Scanner, lines", func(b *testing.B) {
-				for b.Loop() {
-					s, n := bufio.NewScanner(bytes.NewReader(chat)), 0
-					for s.Scan() {
-						n++
-					}
-					enough(b, n, s.Err())
-				}
-			}),
-			timed("openai-go, decoder, nothing parsed", func(b *testing.B) {
-				for b.Loop() {
-					d, n := openaisse.NewDecoder(eventStream(nil, bytes.NewReader(chat))), 0 //nolint:bodyclose // from memory
-					for d.Next() {
-						n++
-					}
-					enough(b, n, d.Err())
-				}
-			}),
-			timed("anthropic-sdk-go, decoder, nothing parsed", func(b *testing.B) {
-				for b.Loop() {
-					d, n := anthropicsse.NewDecoder(eventStream(nil, bytes.NewReader(chat))), 0 //nolint:bodyclose // from memory
-					for d.Next() {
-						n++
-					}
-					enough(b, n, d.Err())
-				}
-			}),
-			timed("go-sse", func(b *testing.B) {
-				for b.Loop() {
-					n := 0
-					for _, err := range sse.Read(bytes.NewReader(chat), nil) {
-						if err != nil {
-							b.Fatal(err)
-						}
-						n++
-					}
-					enough(b, n, nil)
-				}
-			}),
-			timed("anthropic-sdk-go, typed", func(b *testing.B) {
-				for b.Loop() {
-					s, n := anthropicsse.NewStream[anthropic.MessageStreamEventUnion](anthropicsse.NewDecoder(eventStream(nil, bytes.NewReader(messages))), nil), 0 //nolint:bodyclose // from memory
-					for s.Next() {
-						n++
-					}
-					enough(b, n, s.Err())
-				}
-			}),
-			timed(typed, openAI(chat)),
-			timed(typedVaried, openAI(varied)),
+			timed("bufio.Scanner, lines", scannedLines(chat)),
+			timed("openai-go, decoder, nothing parsed", counted(func() events {
+				return openaisse.NewDecoder(eventStream(nil, bytes.NewReader(chat))) //nolint:bodyclose // from memory
+			})),
+			timed("anthropic-sdk-go, decoder, nothing parsed", counted(func() events {
+				return anthropicsse.NewDecoder(eventStream(nil, bytes.NewReader(chat))) //nolint:bodyclose // from memory
+			})),
+			timed("go-sse", goSSE(chat)),
+			timed("anthropic-sdk-go, typed", anthropicStream(messages)),
+			timed(typed, openAIStream(chat)),
+			timed(typedVaried, openAIStream(varied)),
 			timed(ours, relayed(guard, len(chat))),
 			timed(oursVaried, relayed(newGuard(streaming(varied)), len(varied))),
 			timed("surefoot, whole stack", relayed(stack, len(chat))),
