@@ -76,9 +76,9 @@ const (
 	nGroq
 )
 
-// problemEdges lead to every place; see wire formats' error bodies: OpenAI,
-// Anthropic, Google (google.rpc.Status), OpenRouter, FastAPI, Cloudflare,
-// MiniMax, Baidu, Zhipu, DashScope, Tencent, Xunfei.
+// problemEdges lead to every place in the error bodies of OpenAI, Anthropic,
+// Google (google.rpc.Status), OpenRouter, FastAPI, Cloudflare, MiniMax, Baidu,
+// Zhipu, DashScope, Tencent and Xunfei.
 var problemEdges = []edge{
 	{root, elements, root}, // Google's array form
 	{root, "error", nError},
