@@ -19,19 +19,15 @@ func chatJudge(f *Format, provider string, b []byte) Verdict {
 	for ok := p.object(); ok && p.member(); {
 		c.member(&p)
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case c.failed != nil:
+	if p.end() && c.failed != nil {
 		q := inspect(b)
 		if q.nested == "" && q.topCode == "" {
 			q.nested = string(c.failed)
 		}
 		return Verdict{Failure: f.told(q, b)}
-	case !c.usable:
-		if v := f.hidden(b, c.choices); v != nil {
-			return Verdict{Failure: v}
-		}
+	}
+	if v := f.unfit(provider, &p, c.usable, c.choices); v != nil {
+		return Verdict{Failure: v}
 	}
 	switch {
 	case c.drift != "":

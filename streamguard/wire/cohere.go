@@ -126,15 +126,11 @@ func cohereJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case cohereFailed(finish):
+	if p.end() && cohereFailed(finish) {
 		return Verdict{Failure: f.told(cohereProblem(inspect(b), string(finish)), b)}
-	case !usable:
-		if v := f.hidden(b, message); v != nil {
-			return Verdict{Failure: v}
-		}
+	}
+	if v := f.unfit(provider, &p, usable, message); v != nil {
+		return Verdict{Failure: v}
 	}
 	return delivered(usable, usage || !message)
 }

@@ -102,15 +102,11 @@ func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case c.failed != nil:
+	if p.end() && c.failed != nil {
 		return Verdict{Failure: f.told(&problem{nested: string(c.failed)}, nil)}
-	case !c.content:
-		if v := f.hidden(b, c.choices > 0); v != nil {
-			return Verdict{Failure: v}
-		}
+	}
+	if v := f.unfit(provider, &p, c.content, c.choices > 0); v != nil {
+		return Verdict{Failure: v}
 	}
 	return delivered(c.content, usage || c.choices == 0)
 }

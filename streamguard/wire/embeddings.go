@@ -24,13 +24,8 @@ func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
 			usable = p.filled() && content || usable
 		}
 	}
-	if !p.end() {
-		return f.malformed(provider)
-	}
-	if !usable {
-		if v := f.hidden(b, false); v != nil {
-			return Verdict{Failure: v}
-		}
+	if v := f.unfit(provider, &p, usable, false); v != nil {
+		return Verdict{Failure: v}
 	}
 	return Verdict{Usable: usable}
 }

@@ -135,6 +135,19 @@ func wantObject(judge judgeFunc) judgeFunc {
 	}
 }
 
+// unfit returns the failure of a body that p, which has gone through it, found
+// to be invalid, or that has no content and tells of an error; nil for any
+// other. member is as for hidden.
+func (f *Format) unfit(provider string, p *parser, usable, member bool) *Failure {
+	switch {
+	case !p.end():
+		return f.malformed(provider).Failure
+	case !usable:
+		return f.hidden(p.b, member)
+	}
+	return nil
+}
+
 // delivered is the verdict on an answer that passes; counted tells whether it
 // has the usage that is due.
 func delivered(usable, counted bool) Verdict {

@@ -247,13 +247,8 @@ func geminiJudge(f *Format, provider string, b []byte) Verdict {
 	var c geminiChunk
 	p := parse(b)
 	c.read(&p)
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case !c.usable:
-		if v := f.hidden(b, c.candidates > 0 || c.blocked); v != nil {
-			return Verdict{Failure: v}
-		}
+	if v := f.unfit(provider, &p, c.usable, c.candidates > 0 || c.blocked); v != nil {
+		return Verdict{Failure: v}
 	}
 	if c.candidates == 0 && !c.blocked {
 		return Verdict{Empty: EmptyOutput}

@@ -88,15 +88,11 @@ func interactionsJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case string(status) == "failed":
+	if p.end() && string(status) == "failed" {
 		return Verdict{Failure: f.told(inspect(b), b)}
-	case !usable:
-		if v := f.hidden(b, status != nil); v != nil {
-			return Verdict{Failure: v}
-		}
+	}
+	if v := f.unfit(provider, &p, usable, status != nil); v != nil {
+		return Verdict{Failure: v}
 	}
 	switch {
 	case string(status) != "completed":

@@ -132,13 +132,8 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case !usable:
-		if v := f.hidden(b, content); v != nil {
-			return Verdict{Failure: v}
-		}
+	if v := f.unfit(provider, &p, usable, content); v != nil {
+		return Verdict{Failure: v}
 	}
 	if drift != "" {
 		return f.drift(provider, drift, ReasonDrift)

@@ -126,13 +126,8 @@ func ollamaJudge(f *Format, provider string, b []byte) Verdict {
 	var l ollamaLine
 	p := parse(b)
 	l.read(&p)
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case !l.content:
-		if v := f.hidden(b, l.data); v != nil {
-			return Verdict{Failure: v}
-		}
+	if v := f.unfit(provider, &p, l.content, l.data); v != nil {
+		return Verdict{Failure: v}
 	}
 	return delivered(l.content, l.counted || !l.data)
 }

@@ -126,15 +126,11 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	switch {
-	case !p.end():
-		return f.malformed(provider)
-	case string(status) == "failed":
+	if p.end() && string(status) == "failed" {
 		return Verdict{Failure: f.told(inspect(b), b)}
-	case !output:
-		if v := f.hidden(b, status != nil); v != nil {
-			return Verdict{Failure: v}
-		}
+	}
+	if v := f.unfit(provider, &p, output, status != nil); v != nil {
+		return Verdict{Failure: v}
 	}
 	switch {
 	case drift != "":
