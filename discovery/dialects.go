@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -31,7 +32,7 @@ func openAI(base string) dialect {
 	return dialect{
 		base:    base,
 		resolve: func(u *url.URL) { u.Path += "/models" },
-		decode:  func(b []byte) (page, error) { return decodeOpenAI(b) },
+		decode:  decodeOpenAI,
 	}
 }
 
@@ -116,19 +117,10 @@ func gemini() dialect {
 			}
 		},
 		cursor: "pageToken",
-		decode: func(b []byte) (page, error) {
-			l, err := decodeList(b, "models", "data")
-			if err != nil {
-				return page{}, err
-			}
-			return l.page("nextPageToken", func(e entry) Model {
-				id := e.str("name")
-				if id == "" {
-					id = e.str("id")
-				}
-				return Model{ID: strings.TrimPrefix(id, "models/"), OwnedBy: e.str("owned_by")}
-			})
-		},
+		decode: decoder("nextPageToken", func(e entry) Model {
+			id := cmp.Or(e.str("name"), e.str("id"))
+			return Model{ID: strings.TrimPrefix(id, "models/"), OwnedBy: e.str("owned_by")}
+		}, "models", "data"),
 	}
 }
 
@@ -137,20 +129,10 @@ func ollama() dialect {
 	return dialect{
 		base:    "http://localhost:11434",
 		resolve: func(u *url.URL) { u.Path = trimAny(u.Path, "/v1", "/api") + "/api/tags" },
-		decode: func(b []byte) (page, error) {
-			l, err := decodeList(b, "models")
-			if err != nil {
-				return page{}, err
-			}
-			return l.page("", func(e entry) Model {
-				id := e.str("model")
-				if id == "" {
-					id = e.str("name")
-				}
-				created, _ := time.Parse(time.RFC3339, e.str("modified_at"))
-				return Model{ID: id, Created: created}
-			})
-		},
+		decode: decoder("", func(e entry) Model {
+			created, _ := time.Parse(time.RFC3339, e.str("modified_at"))
+			return Model{ID: cmp.Or(e.str("model"), e.str("name")), Created: created}
+		}, "models"),
 	}
 }
 
@@ -162,27 +144,27 @@ func cohere() dialect {
 			setDefault(u, "page_size", "1000")
 		},
 		cursor: "page_token",
-		decode: func(b []byte) (page, error) {
-			l, err := decodeList(b, "models")
-			if err != nil {
-				return page{}, err
-			}
-			return l.page("next_page_token", func(e entry) Model { return Model{ID: e.str("name")} })
-		},
+		decode: decoder("next_page_token", func(e entry) Model { return Model{ID: e.str("name")} }, "models"),
+	}
+}
+
+// decoder decodes a page whose list is under one of the keys, and whose cursor,
+// if it has any, is under the key cursor; read takes an entry apart.
+func decoder(cursor string, read func(entry) Model, keys ...string) func([]byte) (page, error) {
+	return func(b []byte) (page, error) {
+		l, err := decodeList(b, keys...)
+		if err != nil {
+			return page{}, err
+		}
+		return l.page(cursor, read)
 	}
 }
 
 // decodeOpenAI reads {"data":[{"id":…}]}; a bare array of entries, as some
 // servers answer, is taken too.
-func decodeOpenAI(b []byte) (page, error) {
-	l, err := decodeList(b, "data")
-	if err != nil {
-		return page{}, err
-	}
-	return l.page("", func(e entry) Model {
-		return Model{ID: e.str("id"), OwnedBy: e.str("owned_by"), Created: e.created()}
-	})
-}
+var decodeOpenAI = decoder("", func(e entry) Model {
+	return Model{ID: e.str("id"), OwnedBy: e.str("owned_by"), Created: e.created()}
+}, "data")
 
 func setDefault(u *url.URL, key, value string) {
 	q := u.Query()
