@@ -136,11 +136,7 @@ func (s *Stream) failFinish(reason string) Mark {
 
 // list reads the choices.
 func (c *chatChunk) list(p *parser) {
-	for ok := p.intoArray(); ok && p.element(); {
-		if p.kind() != '{' {
-			p.skip()
-			continue
-		}
+	for ok := p.intoArray(); ok && p.objectElement(); {
 		c.choices++
 		c.choice(p)
 	}

@@ -119,11 +119,7 @@ func (c *geminiChunk) read(p *parser) {
 }
 
 func (c *geminiChunk) list(p *parser) {
-	for ok := p.intoArray(); ok && p.element(); {
-		if p.kind() != '{' {
-			p.skip()
-			continue
-		}
+	for ok := p.intoArray(); ok && p.objectElement(); {
 		c.candidates++
 		c.candidate(p)
 	}

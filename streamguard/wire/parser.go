@@ -90,6 +90,17 @@ func (p *parser) next(closing byte) bool {
 // element goes to the next element of the array that was entered.
 func (p *parser) element() bool { return p.next(']') }
 
+// objectElement is element for the objects alone: it consumes what else there is.
+func (p *parser) objectElement() bool {
+	for p.element() {
+		if p.kind() == '{' {
+			return true
+		}
+		p.skip()
+	}
+	return false
+}
+
 // member goes to the value of the next member of the object that was entered
 // and sets name.
 func (p *parser) member() bool {
