@@ -48,6 +48,15 @@
 // call is re-sent only with retry.streams: held_back; failing over to another
 // target while it is held back needs no switch.
 //
+// # Deadlines
+//
+// Give every call a deadline, by its context or by http.Client.Timeout. The
+// stack's own timers bound what they are named for: timeout and attempt_timeout
+// end with the response headers, idle_timeout begins with the first byte. A
+// server that sends headers and then nothing is caught by first_event_timeout
+// on a stream, and otherwise by the caller's deadline alone, since some
+// providers generate for minutes between the two.
+//
 // # What an SDK above should know
 //
 // The official SDKs retry any transport error twice by themselves. Set their

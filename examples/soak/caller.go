@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,14 +69,15 @@ func (s *soak) call(worker, n int) {
 	}
 }
 
+// deadline is what a service sets for its calls: between the headers of an
+// answer and the first byte of its body nothing else bounds the wait.
+const deadline = 15 * time.Second
+
 func (s *soak) do(ctx context.Context, p *plan, model string) (got result) {
 	begin := time.Now()
 	defer func() { got.took = time.Since(begin) }()
-	if p.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.limit)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.limit, deadline))
+	defer cancel()
 	if p.cancel > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
