@@ -27,12 +27,12 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	} else {
 		c.wire, c.origin = wire.Inspect(req.Method, req.URL, req.Header), req.URL
 	}
-	if m := ModelOf(c.caller); m != "" {
-		c.wire.Model = m
-	}
 	r := req.WithContext(c)
 	if err := c.readBody(req, r); err != nil {
 		return nil, err
+	}
+	if m := ModelOf(c.caller); m != "" {
+		c.wire.Model = m
 	}
 	c.replayable = r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
 	if c.inference() {
@@ -109,9 +109,6 @@ func (c *call) inspectCopy(req *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("request body: %w", err)
 	}
-	if m := ModelOf(c.caller); m != "" {
-		c.wire.Model = m
-	}
 	return nil
 }
 
@@ -138,12 +135,8 @@ func (c *call) readAhead(req, r *http.Request) error {
 	r.ContentLength = int64(len(buf))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf)), nil }
 	r.Body, _ = r.GetBody()
-	model := c.wire.Model
 	if err := c.wire.ReadBody(req.Header.Get("Content-Type"), bytes.NewReader(buf)); err != nil {
 		return fmt.Errorf("request body: %w", err)
-	}
-	if ModelOf(c.caller) != "" {
-		c.wire.Model = model
 	}
 	return nil
 }
