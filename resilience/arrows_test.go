@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"discovery": {"resilience", "breaker", "golang.org/x/sync/singleflight", "golang.org/x/sync/errgroup"},
-	"resilience/config": {
+	"failover/config": {
 		"resilience", "retry", "breaker", "streamguard", "failover", "discovery",
 		"go.yaml.in/yaml/v3",
 	},

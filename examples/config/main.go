@@ -14,7 +14,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 //go:embed worked.yaml

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 func TestBrokenYAML(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 // FuzzParse: nothing panics, every fault has a place, what loads is valid.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 // env is a lookup over a map.

@@ -3,7 +3,7 @@ package config_test
 import (
 	"fmt"
 
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 func ExampleParse() {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 const canary = "CANARY-5f3a9"

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
-	"github.com/surefoot-go/surefoot/resilience/config"
+	"github.com/surefoot-go/surefoot/failover/config"
 )
 
 // upstreams is a stub of every provider's stack: it answers with the status
