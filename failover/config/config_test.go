@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
-	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/failover/config"
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // env is a lookup over a map.
