@@ -1,0 +1,64 @@
+package wire
+
+import "net/url"
+
+// llamaCpp is the native completion of llama.cpp's server, which shares
+// …/completions with OpenAI's: text in content, and stop where the answer is
+// over. No path is its own, so it is known by its members alone.
+var llamaCpp = &Format{
+	name: "llama.cpp completion", operation: "text_completion", generative: true,
+	match: func(string, *url.URL) (string, bool) { return "", false },
+	event: llamaEvent, large: llamaLarge,
+}
+
+// A llamaPart is one event, or a whole answer.
+type llamaPart struct {
+	data, err, stop bool
+	pieces
+	usage bool
+}
+
+func (l *llamaPart) read(p *parser) {
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "content":
+			l.data = l.data || p.kind() == '"'
+			l.piece(p)
+		case "stop":
+			raw := p.raw()
+			l.data, l.stop = true, string(raw) == "true"
+		case "tokens_predicted":
+			l.usage = nonZero(p.raw())
+		case "error":
+			l.err = p.filled() || l.err
+		default:
+			p.skip()
+		}
+	}
+}
+
+func llamaEvent(s *Stream, name, data []byte) Mark {
+	var l llamaPart
+	p := parse(data)
+	l.read(&p)
+	if !p.end() {
+		return MarkMalformed
+	}
+	if l.err || !l.data {
+		return s.noAnswer(name, l.err, inspect(data))
+	}
+	m := s.answer(&l.pieces)
+	if l.stop {
+		m |= MarkEnd | MarkFinal
+	}
+	return m
+}
+
+// llamaLarge takes an event that was too large to hold for content: only the
+// last one stops, and that has none.
+func llamaLarge(s *Stream, name []byte, p *problem) Mark {
+	if p.topError || string(name) == "error" {
+		return s.noAnswer(name, p.topError, p)
+	}
+	return MarkData | MarkContent
+}
