@@ -93,7 +93,8 @@
 //	gen_ai.client.operation.duration             histogram  s           a call, its retries and its body included
 //	gen_ai.client.operation.time_to_first_chunk  histogram  s           a call's start to its stream's first data event
 //	surefoot.circuit_breaker.state               gauge                  0 closed, 1 half-open, 2 open; the worst of a provider's
-//	surefoot.client.empty_responses              counter    {response}  successful answers with nothing in them
+//	surefoot.client.empty_responses              counter    {response}  answers with nothing in them, or in no known form
+//	surefoot.client.accepted                     counter    {response}  tickets: the work is to be done later
 //	surefoot.client.retries                      counter    {retry}     attempts after a call's first
 //	surefoot.client.rejections                   counter    {call}      calls that a breaker did not let through
 //	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
@@ -114,7 +115,7 @@
 //
 //	duration            transport_error timeout canceled closed (by the caller, early) panic,
 //	                    circuit_open circuit_capacity, and those of incomplete_streams
-//	empty_responses     no_choices no_usage no_output
+//	empty_responses     no_choices no_usage no_output unknown_shape
 //	rejections          circuit_open circuit_capacity
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
 //	                    idle_timeout event_timeout malformed in_band_error stream_error

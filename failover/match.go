@@ -130,7 +130,26 @@ func compile(p Policy) (*rules, []error) {
 		}
 		r.phrases = append(r.phrases, ph)
 	}
+	r.phrases = append(r.phrases, modelGone...)
+	for _, s := range p.Words.ModelGone {
+		ph, err := parsePhrase(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("failover.words.model_gone: %w", err))
+		}
+		r.phrases = append(r.phrases, ph)
+	}
 	return &r, errs
+}
+
+// modelGone are wordings of known vendors for a model that is no longer served,
+// beside those that the default phrases match: NVIDIA's, DeepSeek's. What they
+// look for is long enough not to occur in an error about something else.
+var modelGone = []phrase{
+	{text: "model end of life", words: []string{"model", "end of life"}},
+	{text: "model not exist", words: []string{"model not exist"}},
+	{text: "model no longer available", words: []string{"model", "no longer available"}},
+	{text: "model no longer supported", words: []string{"model", "no longer supported"}},
+	{text: "model decommissioned", words: []string{"model", "decommissioned"}},
 }
 
 // phrase returns the first phrase that matches, "" if none does.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Strategies of [Policy.Strategy].
@@ -30,6 +32,11 @@ type Policy struct {
 	// occur in its code or message, a numeric word ("404", "4xx") constrains
 	// its status. Nil and empty are the default.
 	RetryOnErrors []string
+	// Words.ModelGone are further phrases for a model that is no longer served.
+	// They and the built-in ones count whatever RetryOnErrors lists.
+	// Words.Credentials are further names of headers and query keys that hold
+	// credentials. What else there is belongs to a stack's policy.
+	Words wire.Words
 	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
 	MaxAttempts int
 	// Classify turns an SDK's error into status, code and message for [Call].

@@ -21,7 +21,7 @@
 //
 //	INFO   surefoot: retry                                  attempt, status or error_type, wait
 //	WARN   surefoot: circuit breaker rejected a call        reason, retry_after
-//	WARN   surefoot: empty answer                           reason
+//	WARN   surefoot: empty answer                           reason; unknown_shape is an answer in no known form
 //	WARN   surefoot: incomplete stream                      reason, events, outcome
 //	ERROR  surefoot: panic in a hook                        hook; not of a call
 //	INFO   surefoot: circuit breaker state changed          key, from, to; WARN where it opened
@@ -89,6 +89,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	t := &Transport{
 		provider:    provider,
 		policy:      p,
+		words:       p.Words.Compile(),
 		passthrough: b.Passthrough,
 		onCall:      b.OnCall,
 		log:         logger{l: b.Logger, provider: provider},
@@ -114,11 +115,11 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 		idle.OnResponse = t.onResponse
 	}
 	unmask := &streamguard.Unmasker{
-		Base: idle, Provider: t.provider, KeepStreams: true,
+		Base: idle, Provider: t.provider, KeepStreams: true, Words: t.words,
 		Inspect: inspect, OnVerdict: t.onVerdict, Logger: b.Logger,
 	}
 	guard := &streamguard.Guard{
-		Base: unmask, Provider: t.provider, Policy: t.policy.Stream,
+		Base: unmask, Provider: t.provider, Policy: t.policy.Stream, Words: t.words,
 		Inspect: inspect, Lenient: lenient, OnFirst: t.onFirst, OnEnd: t.onEnd,
 		OnStream: t.onStream, OnVerdict: t.onVerdict, Logger: b.Logger,
 	}

@@ -30,7 +30,8 @@ type Call struct {
 	Original []byte // first 64 KiB of an unmasked body as the upstream sent it
 	Outcome  string // one of the Outcome constants; "" while the call is under way
 	Reason   string // error.type: a status ("503") or a word such as "stream_incomplete"; "" on success
-	Empty    string // "no_choices", "no_usage", "no_output", or ""
+	Empty    string // "no_choices", "no_usage", "no_output", "unknown_shape", or ""
+	Accepted bool   // the answer is a ticket for work to be done later; Outcome is success
 	Err      error  // transport failure, timeout, rejection, cancellation or broken stream, rendered or not; nil for a whole answer of any status
 	Events   int    // whole events that a stream delivered
 

@@ -10,7 +10,6 @@ import (
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
-	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // This file is what the layers ask and tell: the funcs that Builder.stack
@@ -82,7 +81,7 @@ func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) 
 		if resp.StatusCode != http.StatusTooManyRequests && !bytes.Contains(head, []byte("etry")) {
 			return retry.Advice{}
 		}
-		f := wire.ParseFailure(resp.StatusCode, head)
+		f := t.words.ParseFailure(resp.StatusCode, head)
 		c.failure = &f
 	}
 	return retry.Advice{
@@ -114,7 +113,7 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	}
 	c.mu.Lock() // what was known of the dropped answer goes with it
 	c.failure, c.judged, c.end = nil, false, nil
-	c.rec.Unmasked, c.rec.Original, c.rec.Empty = false, nil, ""
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted = false, nil, "", false
 	c.rec.FirstEvent = 0
 	c.mu.Unlock()
 	c.resumeTimer()
@@ -134,7 +133,7 @@ func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard
 	if r.Stream { // also an answer to a call that asked for none
 		c.wire.Stream, c.rec.Stream = true, true
 	}
-	c.rec.Empty = r.Empty
+	c.rec.Empty, c.rec.Accepted = r.Empty, r.Accepted
 	if r.Failure != nil {
 		c.failure = r.Failure
 		c.rec.Unmasked, c.rec.Original = true, r.Original

@@ -38,6 +38,7 @@ type metrics struct {
 	duration   metric.Float64Histogram
 	firstChunk metric.Float64Histogram
 	emptied    metric.Int64Counter
+	accepted   metric.Int64Counter
 	retries    metric.Int64Counter
 	rejections metric.Int64Counter
 	incomplete metric.Int64Counter
@@ -57,7 +58,8 @@ func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*me
 	b := instruments{meter: mp.Meter(meterName)}
 	m.duration = b.seconds("gen_ai.client.operation.duration", "Duration of a call, its retries and its body included.")
 	m.firstChunk = b.seconds("gen_ai.client.operation.time_to_first_chunk", "Time from a call's start to the first data event of its stream.")
-	m.emptied = b.counter("surefoot.client.empty_responses", "{response}", "Successful answers with nothing in them, by kind.")
+	m.emptied = b.counter("surefoot.client.empty_responses", "{response}", "Answers with nothing in them, or in no known form, by kind.")
+	m.accepted = b.counter("surefoot.client.accepted", "{response}", "Answers that are a ticket for work to be done later.")
 	m.retries = b.counter("surefoot.client.retries", "{retry}", "Attempts after the first of a call.")
 	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that an open circuit breaker did not let through.")
 	m.incomplete = b.counter("surefoot.client.incomplete_streams", "{stream}", "Streams that broke off, stalled or reported an error, by reason.")
@@ -164,6 +166,9 @@ func (m *metrics) ended(c *call, rec Call) {
 	if rec.Outcome == OutcomeStreamError {
 		m.count(c, m.incomplete, rec.Reason)
 	}
+	if rec.Accepted {
+		m.count(c, m.accepted, "")
+	}
 	op := c.wire.Format.Operation()
 	if op == "" {
 		return
@@ -219,7 +224,7 @@ func (m *metrics) count(c *call, n metric.Int64Counter, reason string) {
 
 // errorWords are the values of error.type that are no status.
 var errorWords = map[string]bool{
-	"no_choices": true, "no_usage": true, "no_output": true, // empty answers
+	"no_choices": true, "no_usage": true, "no_output": true, "unknown_shape": true, // empty answers
 	"circuit_open": true, "circuit_capacity": true, // rejections
 	"transport_error": true, "timeout": true, "canceled": true, "closed": true,
 	"in_band_error": true, "stream_incomplete": true, "stream_error": true,

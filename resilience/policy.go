@@ -8,6 +8,7 @@ import (
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Modes of [Policy.ErrorsAsResponses].
@@ -31,6 +32,9 @@ type Policy struct {
 	// ErrorsAsResponses is [RenderRejections] (also ""), [RenderAll] or
 	// [RenderNone].
 	ErrorsAsResponses string
+	// Words are this provider's own words for kinds of failures; they are added
+	// to the built-in ones.
+	Words wire.Words
 }
 
 // DefaultPolicy returns the documented defaults of every layer.
@@ -47,7 +51,7 @@ func DefaultPolicy() Policy {
 // configuration file. Build calls it: an invalid policy never reaches an
 // upstream.
 func (p Policy) Validate() error {
-	errs := []error{p.Retry.Validate(), p.CircuitBreaker.Validate(), p.Stream.Validate()}
+	errs := []error{p.Retry.Validate(), p.CircuitBreaker.Validate(), p.Stream.Validate(), p.Words.Validate()}
 	if p.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout: %v is negative, want 0 (off) or more", p.Timeout))
 	}

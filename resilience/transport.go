@@ -7,6 +7,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Transport is the stack of one provider: an [http.RoundTripper] under which
@@ -15,6 +16,7 @@ import (
 type Transport struct {
 	provider    string
 	policy      Policy
+	words       *wire.Vocabulary
 	passthrough bool
 	onCall      func(context.Context, Call)
 	log         logger

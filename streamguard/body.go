@@ -64,7 +64,7 @@ func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Form
 // load starts the stream with what was read of it.
 func (b *guardBody) load(o opening) {
 	lenient := b.g.Lenient != nil && b.g.Lenient(b.req)
-	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient})
+	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient, Words: b.g.Words})
 	b.endless = b.st.Complete()
 	b.chunk().b = o.head
 	b.srcErr = o.err

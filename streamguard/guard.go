@@ -33,6 +33,8 @@ type Guard struct {
 	// Lenient tells whether a clean end after content ends a stream, for
 	// targets that send no end mark. nil is never.
 	Lenient func(*http.Request) bool
+	// Words are what errors are called beside the built-in words; nil is none.
+	Words *wire.Vocabulary
 	// OnStream is called for each answer that is a stream, asked for or not,
 	// before it is held back. nil is none.
 	OnStream func(*http.Request)
@@ -105,7 +107,10 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	first.watch(&b.src)
 	resp.Body = b.src.body
 	o := readOpening(w, resp, b.chunk().b)
-	j := &judge{provider: g.Provider, format: w.Format, onVerdict: g.OnVerdict, logger: g.Logger}
+	j := &judge{
+		provider: g.Provider, format: w.Format, deferred: w.Deferred, words: g.Words,
+		onVerdict: g.OnVerdict, logger: g.Logger,
+	}
 	switch {
 	case isStream(w, resp, o):
 		if g.OnStream != nil {

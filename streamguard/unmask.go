@@ -28,6 +28,8 @@ type Unmasker struct {
 	// KeepStreams leaves answers to streaming calls, and answers labelled as
 	// event streams, to a Guard above.
 	KeepStreams bool
+	// Words are what errors are called beside the built-in words; nil is none.
+	Words *wire.Vocabulary
 	// OnVerdict is told of each answer that was judged, before it is returned;
 	// nil is none. The response's body must not be read by it.
 	OnVerdict func(*http.Request, *http.Response, Report)
@@ -48,7 +50,10 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !judgeable(w.Format, req, resp) || settled(resp.Body) || t.KeepStreams && (w.Stream || labelled(resp)) {
 		return resp, nil
 	}
-	j := &judge{provider: t.Provider, format: w.Format, onVerdict: t.OnVerdict, logger: t.Logger}
+	j := &judge{
+		provider: t.Provider, format: w.Format, deferred: w.Deferred, words: t.Words,
+		onVerdict: t.OnVerdict, logger: t.Logger,
+	}
 	size := int64(readAhead)
 	if n := resp.ContentLength; n >= 0 {
 		size = min(n, trustedLength) + 1 // room for the Read that sees the end
@@ -68,7 +73,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // start judges a stream by its first data event and then lets go of it.
 func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request, j *judge, o opening) (*http.Response, error) {
-	b := newGuardBody(&Guard{Provider: t.Provider}, req, resp, w.Format)
+	b := newGuardBody(&Guard{Provider: t.Provider, Words: t.Words}, req, resp, w.Format)
 	b.load(o)
 	f, err := b.hold()
 	if err != nil {
@@ -108,8 +113,9 @@ func isStream(w wire.Request, resp *http.Response, o opening) bool {
 	case wire.ShapeJSON, wire.ShapeHTML:
 		return false
 	case wire.ShapeUnknown:
-		// Nothing but white space, or the start of a line: a stream if one was due.
-		return w.Stream || labelled(resp)
+		// Nothing but white space, or the start of a line: a stream if one was
+		// due, unless the status says that the answer comes later.
+		return (w.Stream || labelled(resp)) && resp.StatusCode != http.StatusAccepted
 	default:
 		return labelled(resp)
 	}

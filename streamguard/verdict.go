@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,7 +31,8 @@ type Report struct {
 	Status   int           // the status the upstream sent
 	Failure  *wire.Failure // what it stands for; nil is a good answer
 	Original []byte        // the first 64 KiB of the upstream's body, if it failed
-	Empty    string        // "no_choices", "no_usage", "no_output" or ""
+	Empty    string        // "no_choices", "no_usage", "no_output", "unknown_shape" or ""
+	Accepted bool          // a ticket: the work is to be done later, and the answer is delivered as it came
 	Stream   bool          // judged at the start of a stream
 }
 
@@ -55,6 +57,8 @@ func Unmasked(resp *http.Response) (Report, bool) {
 type judge struct {
 	provider  string
 	format    *wire.Format
+	deferred  bool // the request asked for its answer later
+	words     *wire.Vocabulary
 	onVerdict func(*http.Request, *http.Response, Report)
 	logger    *slog.Logger
 }
@@ -113,7 +117,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 	if err != nil {
 		return j.cut(req, resp, data, err)
 	}
-	v := j.format.Judge(j.provider, contentType(resp), data)
+	v := j.format.Judge(j.answer(resp), data)
 	if v.Failure != nil {
 		// A read that the caller cancelled can end like a short body.
 		if done := callerDone(req); done != nil {
@@ -122,8 +126,16 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		return j.fail(req, resp, v.Failure, data, false), nil
 	}
 	resp.Body = newMemBody(data, o.buf)
-	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty})
+	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted})
 	return resp, nil
+}
+
+// answer is what the judging format is told of resp.
+func (j *judge) answer(resp *http.Response) wire.Answer {
+	return wire.Answer{
+		Provider: j.provider, ContentType: contentType(resp), Status: resp.StatusCode,
+		Deferred: j.deferred, Words: j.words,
+	}
 }
 
 // page answers for an HTML page.
@@ -131,11 +143,9 @@ func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http
 	if done := callerDone(req); done != nil {
 		return nil, done
 	}
-	f := j.format.Judge(j.provider, "text/html", page).Failure
-	if f == nil {
-		f = j.failure("html", "provider returned an HTML page")
-	}
-	return j.fail(req, resp, f, page, false), nil
+	a := j.answer(resp)
+	a.ContentType = "text/html"
+	return j.fail(req, resp, j.format.Judge(a, page).Failure, page, false), nil
 }
 
 // cut answers for a body whose reading failed. One that stops short of what its
@@ -148,7 +158,7 @@ func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err err
 		return nil, err
 	}
 	// What arrived may be whole JSON; the promised rest of it is missing anyway.
-	v := j.format.Judge(j.provider, contentType(resp), data)
+	v := j.format.Judge(j.answer(resp), data)
 	f := v.Failure
 	if f == nil || f.Reason == "empty_response" {
 		f = j.failure("malformed", "failed to unmarshal response: "+
@@ -186,6 +196,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	for _, k := range [...]string{"Content-Encoding", "Transfer-Encoding", "Trailer"} {
 		h.Del(k)
 	}
+	maps.Copy(h, f.Header)
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	resp.Header = h

@@ -15,14 +15,14 @@ func newBedrock() *Format {
 	return &Format{
 		name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
 		match: matchBedrock, framing: func(byte) framing { return frameFraming{} }, shape: bedrockShape,
-		judge: bedrockJudge, errorBody: bedrockError,
+		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 	}
 }
 
 // bedrockEmbeddings is an embedding model that is invoked.
 var bedrockEmbeddings = &Format{
 	name: "embeddings", operation: "embeddings", endless: true, anyBody: true, pathStream: true,
-	match: matchBedrockEmbeddings, judge: bedrockJudge, errorBody: bedrockError,
+	match: matchBedrockEmbeddings, judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 }
 
 func matchBedrock(method string, u *url.URL) (string, bool) {
@@ -252,28 +252,12 @@ func (r *chunkReader) feed(b []byte, take func([]byte)) {
 	}
 }
 
-// bedrockStatus holds the statuses that Bedrock sends for its exceptions.
-var bedrockStatus = map[string]string{
-	"throttlingexception":           "429",
-	"modelnotreadyexception":        "429",
-	"servicequotaexceededexception": "429",
-	"modeltimeoutexception":         "408",
-	"modelerrorexception":           "424",
-	"modelstreamerrorexception":     "424",
-	"internalserverexception":       "500",
-	"internalfailure":               "500",
-	"serviceunavailableexception":   "503",
-	"validationexception":           "400",
-	"accessdeniedexception":         "403",
-	"resourcenotfoundexception":     "404",
-}
-
 // tells reports whether the frame is an event, and no error.
 func (h *frameHead) tells() bool {
 	return string(h.messageType) != "exception" && string(h.messageType) != "error"
 }
 
-// bedrockProblem gives p the name of the exception and its status.
+// bedrockProblem gives p the name of the exception.
 func bedrockProblem(h *frameHead, p *problem) *problem {
 	p.hasError = true
 	if p.kind = string(h.exceptionType); p.kind == "" {
@@ -282,7 +266,6 @@ func bedrockProblem(h *frameHead, p *problem) *problem {
 	if p.message == "" {
 		p.message = string(h.errorMessage)
 	}
-	p.status = bedrockStatus[strings.ToLower(p.kind)]
 	if p.nested == "" {
 		p.nested = p.kind
 	}
@@ -291,32 +274,71 @@ func bedrockProblem(h *frameHead, p *problem) *problem {
 
 // bedrockJudge looks for an error envelope and judges nothing else: what an
 // answer looks like is the model's business.
-func bedrockJudge(f *Format, provider string, b []byte) Verdict {
-	if !valid(b) {
-		return f.malformed(provider)
+func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
+	if b[0] == '[' {
+		if !valid(b) {
+			return f.malformed(a)
+		}
+		v := f.listed(a, b)
+		return Verdict{Failure: v, Usable: v == nil}
 	}
-	if v := f.hidden(b, true); v != nil {
-		return Verdict{Failure: v}
+	var stop []byte
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "stopReason" {
+			stop = text(p.raw())
+			continue
+		}
+		p.skip()
+	}
+	if p.end() && converseFailed(stop) {
+		return Verdict{Failure: f.told(&problem{nested: string(stop), words: a.Words}, nil)}
+	}
+	if v, done := f.unfit(a, &p, false, true); done {
+		return v
 	}
 	return Verdict{Usable: true}
 }
 
-// bedrockError renders what AWS clients read; they look for the error's name in
-// a header first, and then in __type.
+// converseFailed reports whether a stopReason of Converse names a failure: the
+// model wrote what nobody can use. Filters and guardrails are no outage.
+func converseFailed(reason []byte) bool { return bytes.HasPrefix(reason, []byte("malformed_")) }
+
+// exceptionName takes the namespace off the name of an AWS exception, and what
+// some services write behind it: com.amazon.coral.service#ThrottlingException,
+// ThrottlingException:http://…
+func exceptionName(v []byte) []byte {
+	v = v[bytes.LastIndexByte(v, '#')+1:]
+	v, _, _ = bytes.Cut(v, []byte(":"))
+	return v
+}
+
+// bedrockError renders what AWS clients read. They look for the error's name in
+// a header first, see exceptionHeader, and then in __type.
 func bedrockError(status int, typ, code, message string) []byte {
-	name := code
-	if name == "" {
-		name = typ
-	}
-	if !strings.HasSuffix(name, "Exception") {
-		name = bedrockName(status)
-	}
+	name := exceptionOf(status, typ, code)
 	b := append([]byte(`{"__type":`), quote(name)...)
 	b = append(append(b, `,"message":`...), quote(message)...)
-	if code != "" && code != name { // a member "code" would be taken for the name
+	if code != "" && !strings.EqualFold(code, name) { // a member "code" would be taken for the name
 		b = append(append(b, `,"reason":`...), quote(code)...)
 	}
 	return append(b, '}')
+}
+
+// exceptionHeader is where AWS clients look for the name of an error.
+func exceptionHeader(status int, typ, code string) (header, value string) {
+	return "X-Amzn-Errortype", exceptionOf(status, typ, code)
+}
+
+// exceptionOf returns the name of an exception as an answer with a status spells
+// it: a stream's throttlingException is a ThrottlingException there.
+func exceptionOf(status int, typ, code string) string {
+	for _, name := range [...]string{code, typ} {
+		if strings.HasSuffix(name, "Exception") {
+			return strings.ToUpper(name[:1]) + name[1:]
+		}
+	}
+	return bedrockName(status)
 }
 
 // bedrockName returns the name of the exception for a status.

@@ -164,7 +164,7 @@ func BenchmarkJudge(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if wire.Chat.Judge("p", "application/json", body).Failure != nil {
+				if wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, body).Failure != nil {
 					b.Fatal("failure")
 				}
 			}

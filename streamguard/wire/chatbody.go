@@ -8,40 +8,31 @@ type chatBody struct {
 	failed     []byte // a finish reason that names a failure
 	usable     bool
 	usage      bool // not all zero
-	success    int  // vendor marks of success without choices
 	drift      string
 	choiceSeen int
 }
 
-func chatJudge(f *Format, provider string, b []byte) Verdict {
+func chatJudge(f *Format, a Answer, b []byte) Verdict {
 	var c chatBody
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		c.member(&p)
 	}
 	if p.end() && c.failed != nil {
-		q := inspect(b)
+		q := a.inspect(b)
 		if q.nested == "" && q.topCode == "" {
 			q.nested = string(c.failed)
 		}
 		return Verdict{Failure: f.told(q, b)}
 	}
-	if v := f.unfit(provider, &p, c.usable, c.choices); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, c.usable, c.choices || c.drift != ""); done {
+		return v
 	}
-	switch {
-	case c.drift != "":
-		return f.drift(provider, c.drift, ReasonDrift)
-	case c.success == allSuccess && !c.choices:
-		return Verdict{} // another vendor's envelope, which says it went well
-	case !c.choices:
-		return f.broken(ReasonNoChoices, "provider returned no choices")
+	if c.drift != "" {
+		return f.drift(a, c.drift, ReasonDrift)
 	}
 	return delivered(c.usable, c.usage)
 }
-
-// allSuccess is "success": true beside a code of success and data.
-const allSuccess = 1 | 2 | 4
 
 func (c *chatBody) member(p *parser) {
 	switch string(p.name) {
@@ -53,26 +44,9 @@ func (c *chatBody) member(p *parser) {
 			c.drifted("usage: want object")
 		}
 		c.usage = nonZero(p.raw())
-	case "success":
-		c.success |= bit(string(p.raw()) == "true", 1)
-	case "code":
-		switch string(p.raw()) {
-		case "200", "0", `"200"`, `"0"`:
-			c.success |= 2
-		}
-	case "data":
-		c.success |= 4
-		p.skip()
 	default:
 		p.skip()
 	}
-}
-
-func bit(ok bool, v int) int {
-	if ok {
-		return v
-	}
-	return 0
 }
 
 func (c *chatBody) drifted(what string) {

@@ -105,7 +105,7 @@ func cohereLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.cohere(&n, func() *problem { return p })
 }
 
-func cohereJudge(f *Format, provider string, b []byte) Verdict {
+func cohereJudge(f *Format, a Answer, b []byte) Verdict {
 	var finish []byte
 	message, usable, usage := false, false, false
 	p := parse(b)
@@ -127,12 +127,12 @@ func cohereJudge(f *Format, provider string, b []byte) Verdict {
 		}
 	}
 	if p.end() && cohereFailed(finish) {
-		return Verdict{Failure: f.told(cohereProblem(inspect(b), string(finish)), b)}
+		return Verdict{Failure: f.told(cohereProblem(a.inspect(b), string(finish)), b)}
 	}
-	if v := f.unfit(provider, &p, usable, message); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, usable, message); done {
+		return v
 	}
-	return delivered(usable, usage || !message)
+	return delivered(usable, usage)
 }
 
 // cohereMessage reports whether a message holds anything but its role.

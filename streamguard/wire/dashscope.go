@@ -88,7 +88,7 @@ func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.largeChunk(&p.output.states, p.output.failed)
 }
 
-func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
+func dashScopeJudge(f *Format, a Answer, b []byte) Verdict {
 	var c chatChunk
 	usage := false
 	p := parse(b)
@@ -105,10 +105,10 @@ func dashScopeJudge(f *Format, provider string, b []byte) Verdict {
 	if p.end() && c.failed != nil {
 		return Verdict{Failure: f.told(&problem{nested: string(c.failed)}, nil)}
 	}
-	if v := f.unfit(provider, &p, c.content, c.choices > 0); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, c.content, c.choices > 0); done {
+		return v
 	}
-	return delivered(c.content, usage || c.choices == 0)
+	return delivered(c.content, usage)
 }
 
 func dashScopeError(status int, typ, code, message string) []byte {

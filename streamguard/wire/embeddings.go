@@ -9,7 +9,7 @@ func newEmbeddings() *Format {
 
 // embeddingsJudge looks for an error envelope in a body without data. What the
 // body looks like else is not judged: some servers answer with a bare array.
-func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
+func embeddingsJudge(f *Format, a Answer, b []byte) Verdict {
 	usable := b[0] == '[' && !oneObject(b)
 	p := parse(b)
 	if b[0] == '[' {
@@ -24,8 +24,8 @@ func embeddingsJudge(f *Format, provider string, b []byte) Verdict {
 			usable = p.filled() && content || usable
 		}
 	}
-	if v := f.unfit(provider, &p, usable, false); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, usable, false); done {
+		return v
 	}
 	return Verdict{Usable: usable}
 }

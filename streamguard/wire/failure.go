@@ -23,6 +23,9 @@ type Failure struct {
 	Quota bool
 	// RetryAfter is the wait asked for in the body, 0 if none.
 	RetryAfter time.Duration
+	// Header is what the answer needs beside Body for the format's clients to
+	// know the kind of the error; nil is nothing. It must not be changed.
+	Header http.Header
 }
 
 // Reasons of a [Failure] and of an empty [Verdict].
@@ -37,62 +40,89 @@ const (
 
 	EmptyUsage  = "no_usage"
 	EmptyOutput = "no_output"
+	EmptyShape  = "unknown_shape"
 )
+
+// An Answer is what is known of a 2xx answer beside its body. The zero Answer
+// is a plain 200.
+type Answer struct {
+	Provider    string // named in error texts
+	ContentType string
+	Status      int         // 0 counts as 200
+	Deferred    bool        // the request asked for its answer later, see [Request]
+	Words       *Vocabulary // nil: the built-in words
+}
 
 // A Verdict is what a 2xx body is. The zero Verdict passes.
 type Verdict struct {
 	Failure *Failure // not nil: the body is no success
-	// Empty is what a body that is delivered lacks: "", no_usage, no_output.
-	// For a failure it is no_choices where that is the reason.
-	Empty  string
-	Usable bool // there is real content
+	// Empty is what a body that is delivered lacks: "", no_usage, no_output, or
+	// unknown_shape where it has no member of a known format. For a failure it
+	// is no_choices where that is the reason.
+	Empty    string
+	Usable   bool // there is real content
+	Accepted bool // a ticket: the work is to be done later
+
+	stranger bool // no member of the judging format is in it
 }
 
-// Judge looks at the whole body of a 2xx answer with the given Content-Type.
-// White space and a byte order mark before the value do not count. It does not
-// allocate for a good answer. A body of [Unknown] is not judged.
-func (f *Format) Judge(provider, contentType string, body []byte) Verdict {
+// Judge looks at the whole body of a 2xx answer. White space and a byte order
+// mark before the value do not count. It does not allocate for a good answer. A
+// body of [Unknown] is not judged. The format is the one that the path
+// promises; a body with the members of another one is judged by that one, and
+// its error is rendered in this one.
+func (f *Format) Judge(a Answer, body []byte) Verdict {
 	if !f.Inference() {
 		return Verdict{}
 	}
 	b := trimStart(body)
+	if a.Status == http.StatusAccepted {
+		return f.accepted(a, b)
+	}
 	if len(b) == 0 || string(trim(b)) == "null" {
 		return f.broken(ReasonEmpty, "provider returned empty response")
 	}
-	if f.anyBody && b[0] != '{' && b[0] != '[' && !isJSONType(contentType) && mediaType(contentType) != "text/html" {
+	if f.anyBody && b[0] != '{' && b[0] != '[' && !isJSONType(a.ContentType) && mediaType(a.ContentType) != "text/html" {
 		return Verdict{}
 	}
 	switch b[0] {
 	case '{', '[':
 	case '<':
-		return f.broken(ReasonHTML, "provider returned an HTML page")
+		return f.page()
 	default:
-		if Sniff(b) == ShapeEvents && !isJSONType(contentType) {
+		if Sniff(b) == ShapeEvents && !isJSONType(a.ContentType) {
 			return Verdict{}
 		}
 		if !valid(b) {
-			return f.malformed(provider)
+			return f.malformed(a)
 		}
-		return f.noObject(provider)
+		return f.noObject(a)
 	}
-	v := f.judge(f, provider, b)
+	v := f.judge(f, a, b)
+	if v.stranger {
+		return f.strange(a, b)
+	}
 	if v.Failure != nil && v.Failure.Reason == ReasonMalformed {
-		if told := f.firstLine(b); told != nil {
+		if told := f.firstLine(a, b); told != nil {
 			v.Failure = told
 		}
 	}
 	return v
 }
 
+func (f *Format) page() Verdict {
+	return f.broken(ReasonHTML, "provider returned an HTML page")
+}
+
 // firstLine returns the failure that the first line of b tells of: where a
 // stream was due an error can stand in front of it without a field, or be
 // followed by a sentinel.
-func (f *Format) firstLine(b []byte) *Failure {
+func (f *Format) firstLine(a Answer, b []byte) *Failure {
 	i := lineEnd(b, 0)
 	if i < 0 || !valid(b[:i]) || b[0] == '[' && !oneObject(b[:i]) {
 		return nil
 	}
-	if p := inspect(b[:i]); p.plainError() {
+	if p := a.inspect(b[:i]); p.plainError() {
 		return f.told(p, nil)
 	}
 	return nil
@@ -106,46 +136,75 @@ func (f *Format) broken(reason, message string) Verdict {
 	return v
 }
 
-func (f *Format) drift(provider, what, reason string) Verdict {
-	return f.broken(reason, "failed to unmarshal response: provider "+provider+": "+what)
+func (f *Format) drift(a Answer, what, reason string) Verdict {
+	return f.broken(reason, "failed to unmarshal response: provider "+a.Provider+": "+what)
 }
 
-func (f *Format) malformed(provider string) Verdict {
-	return f.drift(provider, "invalid JSON", ReasonMalformed)
+func (f *Format) malformed(a Answer) Verdict {
+	return f.drift(a, "invalid JSON", ReasonMalformed)
 }
 
-func (f *Format) noObject(provider string) Verdict {
-	return f.drift(provider, "body: want object", ReasonDrift)
+func (f *Format) noObject(a Answer) Verdict {
+	return f.drift(a, "body: want object", ReasonDrift)
 }
 
 // wantObject makes judge, which is given objects alone, judge of any body: one
 // that begins with another bracket is a hidden error or has drifted.
 func wantObject(judge judgeFunc) judgeFunc {
-	return func(f *Format, provider string, b []byte) Verdict {
+	return func(f *Format, a Answer, b []byte) Verdict {
 		if b[0] == '{' {
-			return judge(f, provider, b)
+			return judge(f, a, b)
 		}
 		if !valid(b) {
-			return f.malformed(provider)
+			return f.malformed(a)
 		}
-		if v := f.hidden(b, false); v != nil {
+		if v := f.listed(a, b); v != nil {
 			return Verdict{Failure: v}
 		}
-		return f.noObject(provider)
+		return f.noObject(a)
 	}
 }
 
-// unfit returns the failure of a body that p, which has gone through it, found
-// to be invalid, or that has no content and tells of an error; nil for any
-// other. member is as for hidden.
-func (f *Format) unfit(provider string, p *parser, usable, member bool) *Failure {
-	switch {
-	case !p.end():
-		return f.malformed(provider).Failure
-	case !usable:
-		return f.hidden(p.b, member)
+// listed returns the failure that b, a valid array, wraps, nil if it is none:
+// Google's form.
+func (f *Format) listed(a Answer, b []byte) *Failure {
+	if !oneObject(b) {
+		return nil
+	}
+	if p := a.inspect(b); p.plainError() && p.hasError {
+		return f.told(p, b)
 	}
 	return nil
+}
+
+// unfit judges a body that p, which has gone through it, found to be invalid or
+// without content; done is false for one that the format judges further. member
+// says that the member where content would be is there, though empty: then only
+// what cannot mean anything else is an error.
+func (f *Format) unfit(a Answer, p *parser, usable, member bool) (v Verdict, done bool) {
+	switch {
+	case !p.end():
+		return f.malformed(a), true
+	case usable:
+		return Verdict{}, false
+	case !member:
+		return Verdict{stranger: true}, true
+	}
+	q := a.inspect(p.b)
+	switch {
+	case q.plainError():
+		return Verdict{Failure: f.told(q, p.b)}, true
+	case q.ticket(a, p.b):
+		return Verdict{Accepted: true}, true
+	}
+	return Verdict{}, false
+}
+
+// inspect is inspect with the answer's words.
+func (a Answer) inspect(b []byte) *problem {
+	p := inspect(b)
+	p.words = a.Words
+	return p
 }
 
 // delivered is the verdict on an answer that passes; counted tells whether it
@@ -161,26 +220,9 @@ func delivered(usable, counted bool) Verdict {
 func (f *Format) failure(status int, reason, message string) *Failure {
 	return &Failure{
 		Status: status, Code: reason, Type: errorType(status), Message: message, Reason: reason,
-		Body: f.ErrorBody(status, errorType(status), reason, message),
+		Body:   f.ErrorBody(status, errorType(status), reason, message),
+		Header: f.errorHeader(status, "", reason),
 	}
-}
-
-// hidden returns the failure that the error envelope b tells of, nil if it is
-// none. b is valid JSON without real content. If the member where content would
-// be is there, though empty, only what cannot mean anything else counts.
-func (f *Format) hidden(b []byte, member bool) *Failure {
-	if b[0] == '[' && !oneObject(b) {
-		return nil
-	}
-	switch p := inspect(b); {
-	case b[0] == '[' || member:
-		if p.plainError() && (b[0] == '{' || p.hasError) {
-			return f.told(p, b)
-		}
-	case p.envelope():
-		return f.told(p, b)
-	}
-	return nil
 }
 
 // told makes a failure of a problem; b are the upstream's bytes, nil if they
@@ -190,6 +232,7 @@ func (f *Format) told(p *problem, b []byte) *Failure {
 		Status: p.httpStatus(), Code: p.code(), Type: p.typ(), Message: p.message,
 		Reason: ReasonHidden, Quota: p.quota(), RetryAfter: p.wait,
 	}
+	v.Header = f.errorHeader(v.Status, v.Type, v.Code)
 	if b != nil && b[0] == '{' && objectError(b) {
 		v.Body = b
 		return v
@@ -226,18 +269,27 @@ func objectError(b []byte) bool {
 	return found
 }
 
-// ParseFailure reads the body of an answer with an error status: code, type,
-// message, whether it is about quota, how long to wait. It takes any of the
-// known shapes and a body that is cut off; what it does not find stays empty.
-// Status and Body are what was given.
-func ParseFailure(status int, body []byte) Failure {
+// ParseFailure reads the text of an error: code, type, message, whether it is
+// about quota, how long to wait. It takes any of the known shapes and a text
+// that is cut off; what it does not find stays empty. Status and Body are what
+// was given; a status of 0 becomes the one that the text stands for. words may
+// be nil.
+func (words *Vocabulary) ParseFailure(status int, body []byte) Failure {
 	v := Failure{Status: status, Body: body}
 	b := trimStart(body)
 	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
 		return v
 	}
-	p := inspect(b)
+	p := Answer{Words: words}.inspect(b)
+	if v.Status == 0 {
+		v.Status = p.httpStatus()
+	}
 	v.Code, v.Type, v.Message = p.code(), p.typ(), p.message
 	v.Quota, v.RetryAfter = p.quota(), p.wait
 	return v
+}
+
+// ParseFailure is [Vocabulary.ParseFailure] with the built-in words.
+func ParseFailure(status int, body []byte) Failure {
+	return (*Vocabulary)(nil).ParseFailure(status, body)
 }

@@ -49,6 +49,9 @@ type Format struct {
 	pathStream, defaultStream bool
 	// errorBody renders an error for a caller; nil is the chat shape.
 	errorBody func(status int, typ, code, message string) []byte
+	// errorName returns the header, with its value, by which the format's clients
+	// know the kind of an error; nil is none.
+	errorName func(status int, typ, code string) (header, value string)
 	// abort renders the event that tells of a broken stream, without framing
 	// for SSE; nil is the chat shape. It returns the event's name, if any.
 	abort func(s *Stream, status int, code, message string) (name string, data []byte)
@@ -58,7 +61,8 @@ type Format struct {
 }
 
 // A judgeFunc looks at a whole body of a 2xx answer that begins with a bracket.
-type judgeFunc func(f *Format, provider string, body []byte) Verdict
+// Its errors are rendered in f, which need not be the format that it judges by.
+type judgeFunc func(f *Format, a Answer, body []byte) Verdict
 
 // The formats. Unknown is every request that is no inference call.
 var (

@@ -239,15 +239,12 @@ func geminiTorn(ev []byte) bool {
 	return strings.HasPrefix(key, string(b[:min(len(b), len(key))])) || bytes.Contains(b, []byte(key))
 }
 
-func geminiJudge(f *Format, provider string, b []byte) Verdict {
+func geminiJudge(f *Format, a Answer, b []byte) Verdict {
 	var c geminiChunk
 	p := parse(b)
 	c.read(&p)
-	if v := f.unfit(provider, &p, c.usable, c.candidates > 0 || c.blocked); v != nil {
-		return Verdict{Failure: v}
-	}
-	if c.candidates == 0 && !c.blocked {
-		return Verdict{Empty: EmptyOutput}
+	if v, done := f.unfit(a, &p, c.usable, c.candidates > 0 || c.blocked); done {
+		return v
 	}
 	return delivered(c.usable, c.usage)
 }

@@ -72,7 +72,7 @@ func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.interactions(&n, func() *problem { return p })
 }
 
-func interactionsJudge(f *Format, provider string, b []byte) Verdict {
+func interactionsJudge(f *Format, a Answer, b []byte) Verdict {
 	var status []byte
 	usable, usage := false, false
 	p := parse(b)
@@ -89,10 +89,10 @@ func interactionsJudge(f *Format, provider string, b []byte) Verdict {
 		}
 	}
 	if p.end() && string(status) == "failed" {
-		return Verdict{Failure: f.told(inspect(b), b)}
+		return Verdict{Failure: f.told(a.inspect(b), b)}
 	}
-	if v := f.unfit(provider, &p, usable, status != nil); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, usable, status != nil); done {
+		return v
 	}
 	switch {
 	case string(status) != "completed":

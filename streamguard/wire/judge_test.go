@@ -101,7 +101,7 @@ func TestHiddenErrorStatus(t *testing.T) {
 	} {
 		require.True(t, json.Valid([]byte(body)), body)
 		for _, f := range []*wire.Format{wire.Chat, wire.Completions, wire.Responses, wire.Messages, wire.Embeddings} {
-			v := f.Judge("p", "application/json", []byte(body))
+			v := f.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(body))
 			if assert.NotNil(t, v.Failure, "%s: %s", f, body) {
 				assert.Equal(t, status, v.Failure.Status, "%s: %s", f, body)
 				assert.Equal(t, wire.ReasonHidden, v.Failure.Reason, body)
@@ -192,7 +192,7 @@ func TestBodiesThatPass(t *testing.T) {
 		"unknown":                   {wire.Unknown, `{"error":`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := c.format.Judge("p", "application/json", []byte(c.body))
+			v := c.format.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(c.body))
 			if v.Failure != nil {
 				t.Fatalf("failure %d %s: %s", v.Failure.Status, v.Failure.Reason, v.Failure.Message)
 			}
@@ -240,7 +240,7 @@ func TestBodiesThatFail(t *testing.T) {
 		"error, text finish": {wire.Chat, `{"error":{"message":"boom"},"choices":[{"message":{"content":"x"},"finish_reason":"error"}]}`, "hidden_error", "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := c.format.Judge("p", "", []byte(c.body))
+			v := c.format.Judge(wire.Answer{Provider: "p", ContentType: ""}, []byte(c.body))
 			require.NotNil(t, v.Failure)
 			assert.Equal(t, 502, v.Failure.Status)
 			assert.Equal(t, c.reason, v.Failure.Reason)
@@ -253,9 +253,9 @@ func TestBodiesThatFail(t *testing.T) {
 
 // A stream where JSON was due is not for Judge.
 func TestJudgeLeavesStreamsAlone(t *testing.T) {
-	assert.Equal(t, wire.Verdict{}, wire.Chat.Judge("p", "text/event-stream", []byte(cHe)))
-	assert.Equal(t, wire.Verdict{}, wire.Chat.Judge("p", "text/plain", []byte(": ping\n\n"+cHe)))
-	assert.NotNil(t, wire.Chat.Judge("p", "application/json; charset=utf-8", []byte(cHe)).Failure)
+	assert.Equal(t, wire.Verdict{}, wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "text/event-stream"}, []byte(cHe)))
+	assert.Equal(t, wire.Verdict{}, wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "text/plain"}, []byte(": ping\n\n"+cHe)))
+	assert.NotNil(t, wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "application/json; charset=utf-8"}, []byte(cHe)).Failure)
 }
 
 func TestJudgeDoesNotAllocateForAGoodAnswer(t *testing.T) {
@@ -267,7 +267,7 @@ func TestJudgeDoesNotAllocateForAGoodAnswer(t *testing.T) {
 	} {
 		b := []byte(body)
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
-			if f.Judge("p", "application/json", b).Failure != nil {
+			if f.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, b).Failure != nil {
 				t.Error("failure")
 			}
 		}), f)

@@ -8,7 +8,7 @@ import "net/url"
 var llamaCpp = &Format{
 	name: "llama.cpp completion", operation: "text_completion", generative: true,
 	match: func(string, *url.URL) (string, bool) { return "", false },
-	event: llamaEvent, large: llamaLarge,
+	event: llamaEvent, large: llamaLarge, judge: wantObject(llamaJudge),
 }
 
 // A llamaPart is one event, or a whole answer.
@@ -61,4 +61,14 @@ func llamaLarge(s *Stream, name []byte, p *problem) Mark {
 		return s.noAnswer(name, p.topError, p)
 	}
 	return MarkData | MarkContent
+}
+
+func llamaJudge(f *Format, a Answer, b []byte) Verdict {
+	var l llamaPart
+	p := parse(b)
+	l.read(&p)
+	if v, done := f.unfit(a, &p, l.content, l.data); done {
+		return v
+	}
+	return delivered(l.content, l.usage)
 }

@@ -110,7 +110,7 @@ func messagesLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.message(typ, p.stopReason)
 }
 
-func messagesJudge(f *Format, provider string, b []byte) Verdict {
+func messagesJudge(f *Format, a Answer, b []byte) Verdict {
 	var drift string
 	usable, usage, content := false, false, false
 	p := parse(b)
@@ -132,11 +132,11 @@ func messagesJudge(f *Format, provider string, b []byte) Verdict {
 			p.skip()
 		}
 	}
-	if v := f.unfit(provider, &p, usable, content); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, usable, content || drift != ""); done {
+		return v
 	}
 	if drift != "" {
-		return f.drift(provider, drift, ReasonDrift)
+		return f.drift(a, drift, ReasonDrift)
 	}
 	return delivered(usable, usage)
 }

@@ -122,14 +122,14 @@ func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.ollama(&ollamaLine{pieces: pieces{content: true}, done: p.done})
 }
 
-func ollamaJudge(f *Format, provider string, b []byte) Verdict {
+func ollamaJudge(f *Format, a Answer, b []byte) Verdict {
 	var l ollamaLine
 	p := parse(b)
 	l.read(&p)
-	if v := f.unfit(provider, &p, l.content, l.data); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, l.content, l.data); done {
+		return v
 	}
-	return delivered(l.content, l.counted || !l.data)
+	return delivered(l.content, l.counted)
 }
 
 // ollamaError renders the text that is all an error is to Ollama's clients.

@@ -74,6 +74,10 @@ const (
 	nOutputChoice
 	nOutputIndex
 	nGroq
+	nException
+	nCoral
+	nStatusDetails
+	nIncomplete
 )
 
 // problemEdges lead to every place in the error bodies of OpenAI, Anthropic,
@@ -91,6 +95,8 @@ var problemEdges = []edge{
 	{nDetail, "retryDelay", nRetryDelay}, {nDetail, "violations", nViolations},
 	{nViolations, elements, nViolation}, {nViolation, "quotaId", nQuotaID},
 	{root, "code", nCode}, {root, "type", nType}, {root, "status", nStatus}, {root, "status_code", nStatus},
+	{root, "statusCode", nStatus}, {nError, "status_code", nErrorStatus}, {nError, "statusCode", nErrorStatus},
+	{nError, "error", nError}, {nFree, "error", nError}, // wrapped once more
 	{root, "error_type", nType},
 	{root, "object", nObject}, {root, "success", nSuccess},
 	{root, "message", nMessage}, {root, "msg", nMessage}, {root, "err", nMessage}, {root, "error_msg", nMessage},
@@ -120,6 +126,13 @@ var problemEdges = []edge{
 	{root, "done", nDone},
 	// Bedrock; Nova's end.
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
+	// AWS, where a service answers for itself.
+	{root, "__type", nException}, {root, "Message", nMessage},
+	{root, "Output", nCoral}, {nCoral, "__type", nException}, {nCoral, "message", nErrorMessage}, {nCoral, "Message", nErrorMessage},
+	// Where details stand beside "error": null.
+	{root, "last_error", nResponseError}, {nResponse, "last_error", nResponseError},
+	{root, "status_details", nStatusDetails}, {nResponse, "status_details", nStatusDetails}, {nStatusDetails, "error", nResponseError},
+	{root, "incomplete_details", nIncomplete}, {nResponse, "incomplete_details", nIncomplete}, {nIncomplete, "reason", nErrorKind},
 	{root, "x_groq", nGroq}, {nGroq, "error", nError},
 	// DashScope.
 	{root, "output", nOutput}, {nOutput, "finish_reason", nOutputFinish}, {nOutput, "text", nOutputText},

@@ -29,10 +29,12 @@ type problem struct {
 	flat                  bool // {"object":"error"} or {"type":"error"}
 	refused               bool // "success": false
 	// succeeded and bare tell a body that is a message and nothing else.
-	succeeded bool // "success": true
-	bare      bool // a top-level message
-	free      bool // detail, errors
-	daily     bool // a quota of a day is used up
+	succeeded bool        // "success": true
+	bare      bool        // a top-level message
+	free      bool        // detail, errors
+	daily     bool        // a quota of a day is used up
+	exception string      // AWS's name of the error
+	words     *Vocabulary // nil: the built-in words
 	wait      time.Duration
 
 	// Marks of a large event.
@@ -156,6 +158,8 @@ func (p *problem) textField(n node, v []byte) {
 		first(&p.message, v)
 	case nErrorType, nResponseErrorType:
 		first(&p.kind, v)
+	case nException:
+		first(&p.exception, exceptionName(v))
 	case nType:
 		first(&p.topType, v)
 		p.eventType = string(v)
@@ -243,14 +247,18 @@ func (p *problem) retryAfter(s string) {
 // envelope reports whether the document is an error by one of the known
 // shapes. It is asked only of documents without real content.
 func (p *problem) envelope() bool {
-	return p.plainError() || p.free || business(p.number) || business(p.header) || p.topCodeFails() ||
-		p.bareMessage()
+	return p.failing() || p.bareMessage()
+}
+
+// failing is envelope without the message that is all there is.
+func (p *problem) failing() bool {
+	return p.plainError() || p.free || business(p.number) || business(p.header) || p.topCodeFails()
 }
 
 // plainError reports whether the document says that it is an error in a way
 // that a good answer never does.
 func (p *problem) plainError() bool {
-	return p.hasError || p.flat || p.refused || business(p.base)
+	return p.hasError || p.flat || p.refused || p.exception != "" || business(p.base)
 }
 
 // bareMessage reports whether the document is a message and nothing that says
@@ -284,7 +292,7 @@ func (p *problem) topCodeFails() bool {
 
 // code returns the error's code for the caller: the most specific one.
 func (p *problem) code() string {
-	for _, w := range [...]string{p.nested, p.topCode, p.base, p.number, p.header} {
+	for _, w := range [...]string{p.nested, p.topCode, p.base, p.number, p.header, p.exception} {
 		if w != "" && w != "0" {
 			return w
 		}
@@ -300,6 +308,9 @@ func (p *problem) code() string {
 
 // typ returns the error's type, "" if none was named.
 func (p *problem) typ() string {
+	if p.kind == "" && p.exception != "" {
+		return p.exception
+	}
 	if p.kind != "" || p.topType == "error" || strings.HasPrefix(p.topType, "response.") {
 		return p.kind
 	}

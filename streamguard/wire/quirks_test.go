@@ -103,7 +103,7 @@ func TestQuirksOfWholeAnswers(t *testing.T) {
 		"Zhipu":                {`{"code":"1302","msg":"rate","success":false}`, 429},
 		"blanks only":          {"\n\n\n", 502},
 	} {
-		v := wire.Chat.Judge("p", "application/json", []byte(c.body))
+		v := wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(c.body))
 		if c.status == 0 {
 			assert.Nil(t, v.Failure, name)
 			assert.True(t, v.Usable, name)

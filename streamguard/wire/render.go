@@ -17,6 +17,16 @@ func (f *Format) ErrorBody(status int, typ, code, message string) []byte {
 	return append(append([]byte(`{"error":`), chatError(typ, code, message)...), '}')
 }
 
+// errorHeader returns the header that an error needs for the format's clients to
+// know its kind, nil for none.
+func (f *Format) errorHeader(status int, typ, code string) http.Header {
+	if f.errorName == nil {
+		return nil
+	}
+	name, value := f.errorName(status, typ, code)
+	return http.Header{name: {value}}
+}
+
 // chatError renders OpenAI's error object.
 func chatError(typ, code, message string) []byte {
 	b := append([]byte(`{"message":`), quote(message)...)

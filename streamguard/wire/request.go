@@ -16,6 +16,9 @@ type Request struct {
 	Format *Format
 	Model  string // "" if it is not known
 	Stream bool   // a stream is asked for
+	// Deferred says that the answer is asked for later: by "deferred": true, an
+	// /async/ path, or a header. What comes at once is a ticket.
+	Deferred bool
 }
 
 // maxModel bounds the names of models that are taken from a body.
@@ -33,6 +36,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 		return r
 	}
 	r.Model = pathModel(u.Path)
+	r.Deferred = f != Unknown && (strings.Contains(u.Path, "/async/") || asksLater(h))
 	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f == DashScope && dashScopeStream(h)
 	if u.RawQuery != "" && !r.Stream {
 		q := u.Query()
@@ -79,12 +83,15 @@ func pathModel(path string) string {
 const (
 	nRequestModel node = root + 1 + iota
 	nRequestStream
+	nRequestDeferred
 )
 
-var requestEdges = []edge{{root, "model", nRequestModel}, {root, "stream", nRequestStream}}
+var requestEdges = []edge{
+	{root, "model", nRequestModel}, {root, "stream", nRequestStream}, {root, "deferred", nRequestDeferred},
+}
 
-// ReadBody reads body to its end and adds the model and whether a stream is
-// asked for, from JSON or, by contentType, from a multipart form. Of a member
+// ReadBody reads body to its end and adds the model and whether a stream or a
+// deferred answer is asked for, from JSON or, by contentType, from a multipart form. Of a member
 // that occurs twice the last counts. It takes a body of any size in constant
 // memory, without a copy where body is an [io.WriterTo] over memory. A body
 // that is not valid is no error: the upstream will say so. The error is the
@@ -141,6 +148,8 @@ func (s *requestSink) field(n node, kind byte, v []byte) {
 		}
 	case n == nRequestStream && kind == kindScalar && s.r.bodyDecides() && string(v) != "null":
 		s.r.Stream = string(v) == "true"
+	case n == nRequestDeferred && kind == kindScalar:
+		s.r.Deferred = s.r.Deferred || string(v) == "true"
 	}
 }
 

@@ -100,7 +100,7 @@ func responsesLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.responses(&n, func() *problem { return p })
 }
 
-func responsesJudge(f *Format, provider string, b []byte) Verdict {
+func responsesJudge(f *Format, a Answer, b []byte) Verdict {
 	var drift string
 	var status []byte
 	output, usage, background := false, false, false
@@ -127,14 +127,14 @@ func responsesJudge(f *Format, provider string, b []byte) Verdict {
 		}
 	}
 	if p.end() && string(status) == "failed" {
-		return Verdict{Failure: f.told(inspect(b), b)}
+		return Verdict{Failure: f.told(a.inspect(b), b)}
 	}
-	if v := f.unfit(provider, &p, output, status != nil); v != nil {
-		return Verdict{Failure: v}
+	if v, done := f.unfit(a, &p, output, status != nil || drift != ""); done {
+		return v
 	}
 	switch {
 	case drift != "":
-		return f.drift(provider, drift, ReasonDrift)
+		return f.drift(a, drift, ReasonDrift)
 	case !background && string(status) == "completed" && !output:
 		return Verdict{Empty: EmptyOutput}
 	case !background && !usage && output && responseOver(status):

@@ -23,7 +23,7 @@ func TestStatusesOfAllSpellings(t *testing.T) {
 			`{"error":{"code":` + code + `,"message":"x"}}`, `{"error":{"status":` + code + `,"message":"x"}}`,
 			`{"error":"x","code":` + code + `}`, `{"error":"x","status":` + code + `}`,
 		} {
-			v := wire.Chat.Judge("p", "application/json", []byte(body))
+			v := wire.Chat.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(body))
 			if assert.NotNil(t, v.Failure, body) {
 				assert.Equal(t, want, v.Failure.Status, body)
 			}
@@ -34,11 +34,11 @@ func TestStatusesOfAllSpellings(t *testing.T) {
 // A vendor's 0 is a success, however it is spelled.
 func TestBusinessCodesOfAllSpellings(t *testing.T) {
 	for code, ok := range map[string]bool{`0`: true, `"0"`: true, `0.0`: true, `"00"`: true, `1`: false, `"x"`: false, `null`: true} {
-		v := wire.Messages.Judge("p", "application/json", []byte(`{"base_resp":{"status_code":`+code+`}}`))
+		v := wire.Messages.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(`{"base_resp":{"status_code":`+code+`}}`))
 		assert.Equal(t, ok, v.Failure == nil, code)
 	}
 	for code, ok := range map[string]bool{`200.0`: true, `"200"`: true, `0`: true, `204`: true, `1`: false, `300`: false} {
-		v := wire.Messages.Judge("p", "application/json", []byte(`{"code":`+code+`,"msg":"x","success":true}`))
+		v := wire.Messages.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(`{"code":`+code+`,"msg":"x","success":true}`))
 		assert.Equal(t, ok, v.Failure == nil, code)
 	}
 }
@@ -56,7 +56,7 @@ func TestResponsesThatAreCountedAsEmpty(t *testing.T) {
 		`{"object":"response","output":[{}],"usage":{"total_tokens":1}}`:         "",
 		`{"object":"response","output":[],"usage":null,"background":"whatever"}`: "",
 	} {
-		v := wire.Responses.Judge("p", "application/json", []byte(body))
+		v := wire.Responses.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(body))
 		require.Nil(t, v.Failure, body)
 		assert.Equal(t, want, v.Empty, body)
 	}
@@ -149,7 +149,7 @@ func TestParseFailureOfFastAPI(t *testing.T) {
 		assert.Equal(t, want.Type, v.Type, body)
 	}
 	// Beside an answer an empty one says nothing.
-	v := wire.Messages.Judge("p", "application/json", []byte(`{"id":"m","detail":"","usage":{"output_tokens":1}}`))
+	v := wire.Messages.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(`{"id":"m","detail":"","usage":{"output_tokens":1}}`))
 	assert.Nil(t, v.Failure)
 	assert.True(t, wire.ParseFailure(429, []byte(`{"error":{"code":"billing_not_active"}}`)).Quota)
 }
@@ -181,12 +181,12 @@ func TestErrorBeforeAStream(t *testing.T) {
 		for _, body := range []string{
 			`{"error":{"code":429,"message":"x"}}` + "\n\ndata: [DONE]\n\n", `[{"error":{"code":429,"message":"x"}}]` + "\r\n" + `{"a":1}`,
 		} {
-			v := f.Judge("p", "text/event-stream", []byte(body))
+			v := f.Judge(wire.Answer{Provider: "p", ContentType: "text/event-stream"}, []byte(body))
 			require.NotNil(t, v.Failure)
 			assert.Equal(t, 429, v.Failure.Status, "%s: %s", f, body)
 			assert.True(t, json.Valid(v.Failure.Body))
 		}
-		v := f.Judge("p", "application/json", []byte(`{"choices":[],"content":[]}`+"\n{"))
+		v := f.Judge(wire.Answer{Provider: "p", ContentType: "application/json"}, []byte(`{"choices":[],"content":[]}`+"\n{"))
 		require.NotNil(t, v.Failure)
 		assert.Equal(t, wire.ReasonMalformed, v.Failure.Reason)
 	}

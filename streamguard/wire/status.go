@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"iter"
 	"math"
 	"net/http"
 	"strconv"
@@ -13,10 +14,10 @@ func (p *problem) httpStatus() int {
 	// A business code that stands where only business codes stand is never
 	// taken for an HTTP status: MiniMax's 1008 is no server error.
 	if business(p.base) {
-		return tableStatus(minimaxStatus, p.base)
+		return p.tableStatus(minimaxStatus, p.base)
 	}
 	if business(p.number) {
-		return tableStatus(baiduStatus, p.number)
+		return p.tableStatus(baiduStatus, p.number)
 	}
 	if business(p.header) { // Xunfei
 		return http.StatusBadGateway
@@ -35,13 +36,29 @@ func (p *problem) httpStatus() int {
 	if n, ok := baiduStatus[p.topCode]; ok {
 		return n
 	}
-	words := append([]string{p.nested, p.kind, p.status, p.topCode, p.topType, p.topState}, p.extra...)
-	for _, s := range words {
-		if n := wordStatus(s); n != 0 {
-			return n
+	for s := range p.labels() {
+		if m := p.words.meaning(s); m.status != 0 {
+			return m.status
 		}
 	}
 	return http.StatusBadGateway
+}
+
+// labels yields the words that say what kind of error the document tells of,
+// the most specific one first.
+func (p *problem) labels() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range [...]string{p.nested, p.kind, p.exception, p.status, p.topCode, p.topType, p.topState} {
+			if s != "" && !yield(s) {
+				return
+			}
+		}
+		for _, s := range p.extra {
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // numberStatus returns the HTTP status that a number names, 0 if it is none of
@@ -54,9 +71,14 @@ func numberStatus(s string) int {
 	return int(n)
 }
 
-func tableStatus(t map[string]int, code string) int {
+// tableStatus looks a business code up in its vendor's table and in the words
+// that were added.
+func (p *problem) tableStatus(t map[string]int, code string) int {
 	if n, ok := t[code]; ok {
 		return n
+	}
+	if m := p.words.meaning(code); m.status != 0 {
+		return m.status
 	}
 	return http.StatusBadGateway
 }
@@ -87,35 +109,80 @@ var baiduStatus = map[string]int{
 	"336502": http.StatusTooManyRequests,
 }
 
-// wordStatus returns the status of an error's code, type or status word, 0 if
-// the word is not known. Case and separators do not count: RESOURCE_EXHAUSTED
-// and ResourceExhausted are one.
-func wordStatus(s string) int {
-	if s == "" || len(s) > maxKey {
-		return 0
+// A meaning is what a word stands for.
+type meaning struct {
+	status int
+	quota  bool // waiting does not help
+}
+
+var (
+	rateLimited = meaning{status: http.StatusTooManyRequests}
+	quotaSpent  = meaning{status: http.StatusTooManyRequests, quota: true}
+	overloaded  = meaning{status: http.StatusServiceUnavailable}
+	clientFault = meaning{status: http.StatusBadRequest}
+)
+
+// exact holds the words whose meaning is all their own.
+var exact = map[string]meaning{
+	"resourceexhausted": rateLimited, "modelnotreadyexception": rateLimited,
+	"slowdown": overloaded, "unavailable": overloaded,
+	"serviceunavailable": overloaded, "serviceunavailableerror": overloaded, "serviceunavailableexception": overloaded,
+	"timeouterror": {status: 504}, "deadlineexceeded": {status: 504}, "gatewaytimeout": {status: 504},
+	"authenticationerror": {status: 401}, "invalidapikey": {status: 401}, "unauthenticated": {status: 401},
+	"permissionerror": {status: 403}, "permissiondenied": {status: 403},
+	"notfounderror": {status: 404}, "modelnotfound": {status: 404}, "notfound": {status: 404},
+	"invalidrequesterror": clientFault, "invalidargument": clientFault, "contextlengthexceeded": clientFault,
+	// Of AWS.
+	"modeltimeoutexception": {status: 408},
+	"modelerrorexception":   {status: 424}, "modelstreamerrorexception": {status: 424},
+	"internalserverexception": {status: 500}, "internalfailure": {status: 500}, "internalfailureexception": {status: 500},
+	"validationexception": clientFault, "serializationexception": clientFault,
+	"accessdeniedexception": {status: 403}, "unrecognizedclientexception": {status: 403},
+	"expiredtokenexception": {status: 403}, "invalidsignatureexception": {status: 403}, "missingauthenticationtokenexception": {status: 403},
+	"resourcenotfoundexception": {status: 404}, "unknownoperationexception": {status: 404},
+}
+
+// A pattern gives a meaning to every word that holds it. Closed lists age, and
+// vendors build their words of the same few parts.
+type pattern struct {
+	holds string
+	meaning
+}
+
+// patterns are looked at in order: what is limited by rate clears by itself,
+// whatever quota it names (DashScope's Throttling.RateQuota).
+var patterns = [...]pattern{
+	{"ratelimit", rateLimited}, {"toomanyrequests", rateLimited}, {"throttl", rateLimited},
+	{"quota", quotaSpent}, {"usagelimit", quotaSpent}, {"spendlimit", quotaSpent},
+	{"billing", quotaSpent}, {"credit", quotaSpent}, {"insufficientbalance", quotaSpent},
+	{"overloaded", overloaded}, {"queueexceeded", overloaded}, {"capacity", overloaded},
+	{"toolarge", meaning{status: http.StatusRequestEntityTooLarge}},
+	{"policy", clientFault}, {"contentfilter", clientFault},
+	{"invalid", clientFault}, {"malformed", clientFault},
+}
+
+// ownFaults are parts of words that blame the answer, not the request.
+var ownFaults = [...]string{
+	"malformedmodel", "malformedtool", "malformedfunctioncall", "malformedoutput", "malformedresponse", "malformedupstream",
+	"invalidmodeloutput", "invalidmodelresponse", "invalidresponsefrom", "invalidupstream", "invalidserver", "upstreaminvalid",
+}
+
+// builtIn returns the meaning of a word in its normal form.
+func builtIn(word string) meaning {
+	if m, ok := exact[word]; ok {
+		return m
 	}
-	s = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
-	switch s {
-	case "ratelimitexceeded", "ratelimiterror", "ratelimited", "resourceexhausted", "throttling",
-		"insufficientquota", "quotaexceeded":
-		return http.StatusTooManyRequests
-	case "overloadederror", "serverisoverloaded", "slowdown", "unavailable", "serviceunavailableerror":
-		return http.StatusServiceUnavailable
-	case "timeouterror", "deadlineexceeded", "gatewaytimeout":
-		return http.StatusGatewayTimeout
-	case "authenticationerror", "invalidapikey", "unauthenticated":
-		return http.StatusUnauthorized
-	case "permissionerror", "permissiondenied":
-		return http.StatusForbidden
-	case "notfounderror", "modelnotfound", "notfound":
-		return http.StatusNotFound
-	case "invalidrequesterror", "invalidargument", "contextlengthexceeded":
-		return http.StatusBadRequest
+	for _, s := range ownFaults {
+		if strings.Contains(word, s) {
+			return meaning{}
+		}
 	}
-	if strings.HasPrefix(s, "throttling.") { // DashScope: Throttling.RateQuota
-		return http.StatusTooManyRequests
+	for i := range patterns {
+		if strings.Contains(word, patterns[i].holds) {
+			return patterns[i].meaning
+		}
 	}
-	return 0
+	return meaning{}
 }
 
 // quota reports whether the document tells of a quota or billing limit, for
@@ -124,12 +191,12 @@ func (p *problem) quota() bool {
 	if p.daily {
 		return true
 	}
-	for _, s := range append([]string{p.nested, p.kind, p.status, p.topCode, p.topType}, p.extra...) {
+	for s := range p.labels() {
 		switch s {
-		case "insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
-			"project_spend_limit_exceeded", "organization_usage_limit_exceeded",
-			"enforced_spend_limit_reached", "quota_exceeded", "billing_hard_limit_reached", "billing_not_active",
-			"1308", "1113": // Zhipu: plan limit, no balance
+		case "1308", "1113": // Zhipu: plan limit, no balance
+			return true
+		}
+		if p.words.meaning(s).quota {
 			return true
 		}
 	}

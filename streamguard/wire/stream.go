@@ -34,6 +34,8 @@ type StreamOptions struct {
 	// Lenient lets [Stream.CompleteAtEOF] take a clean end after content for
 	// an end.
 	Lenient bool
+	// Words are what errors are called beside the built-in words; nil is none.
+	Words *Vocabulary
 }
 
 // A Stream follows one event stream: it splits it into events and keeps the
@@ -43,6 +45,7 @@ type Stream struct {
 	f       *Format
 	framing framing // nil until the first byte shows it
 	lenient bool
+	words   *Vocabulary
 
 	split    splitter
 	list     listSplitter // of a JSON array
@@ -82,7 +85,7 @@ type framing interface {
 
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
-	s := &Stream{f: f, lenient: o.Lenient, seq: -1}
+	s := &Stream{f: f, lenient: o.Lenient, words: o.Words, seq: -1}
 	if f.framing == nil {
 		s.framing = sseFraming{}
 	}
@@ -301,6 +304,7 @@ func (s *Stream) array(b []byte) Mark {
 // fail ends the stream with the failure that p tells of.
 func (s *Stream) fail(p *problem) Mark {
 	if s.failure == nil {
+		p.words = s.words
 		v := s.f.told(p, nil)
 		if v.Status == http.StatusBadGateway && s.status != 0 {
 			v.Status = s.status

@@ -194,7 +194,7 @@ func TestVendorErrorBodies(t *testing.T) {
 	} {
 		assert.Contains(t, string(wire.Bedrock.ErrorBody(status, "", "", "m")), name)
 	}
-	assert.JSONEq(t, `{"__type":"throttlingException","message":"m"}`, string(wire.Bedrock.ErrorBody(429, "", "throttlingException", "m")))
+	assert.JSONEq(t, `{"__type":"ThrottlingException","message":"m"}`, string(wire.Bedrock.ErrorBody(429, "", "throttlingException", "m")))
 	assert.JSONEq(t, `{"error":{"code":"resource_exhausted","message":"m"}}`, string(wire.Interactions.ErrorBody(429, "", "", "m")))
 	assert.JSONEq(t, `{"code":"rate_limit_error","message":"m"}`, string(wire.DashScope.ErrorBody(429, "", "", "m")))
 }
@@ -258,7 +258,7 @@ func TestVendorAnswers(t *testing.T) {
 		if strings.HasPrefix(c.body, "\x89") {
 			typ = "image/png"
 		}
-		v := c.format.Judge("p", typ, []byte(c.body))
+		v := c.format.Judge(wire.Answer{Provider: "p", ContentType: typ}, []byte(c.body))
 		if c.status != 0 {
 			if assert.NotNil(t, v.Failure, name) {
 				assert.Equal(t, c.status, v.Failure.Status, name)
@@ -270,7 +270,7 @@ func TestVendorAnswers(t *testing.T) {
 		assert.Equal(t, c.empty, v.Empty, name)
 		assert.Equal(t, c.usable, v.Usable, name)
 	}
-	v := wire.Interactions.Judge("p", "", []byte(`{"error":{"code":"quota_exceeded","message":"x"}}`))
+	v := wire.Interactions.Judge(wire.Answer{Provider: "p", ContentType: ""}, []byte(`{"error":{"code":"quota_exceeded","message":"x"}}`))
 	assert.True(t, v.Failure.Quota)
 }
 

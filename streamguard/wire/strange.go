@@ -1,0 +1,95 @@
+package wire
+
+import "strings"
+
+// strange judges the valid body b, in which the expected format has found
+// nothing of its own: by another format whose members it carries, as an error,
+// as a ticket, or as what it is not.
+func (f *Format) strange(a Answer, b []byte) Verdict {
+	by := f.judgedBy(b)
+	if by != nil && by != f && f.generative {
+		if v := by.judge(f, a, b); !v.stranger {
+			return v
+		}
+	}
+	if b[0] == '[' {
+		return Verdict{Failure: f.listed(a, b)}
+	}
+	q := a.inspect(b)
+	switch {
+	case q.ticket(a, b):
+		return Verdict{Accepted: true}
+	case q.envelope():
+		return Verdict{Failure: f.told(q, b)}
+	case !f.generative:
+		return Verdict{}
+	case by == Chat || f == Chat || f == Completions:
+		return f.noChoices(b)
+	case by == Gemini:
+		return Verdict{Empty: EmptyOutput} // candidates are due in every whole answer
+	case by != nil:
+		return Verdict{}
+	}
+	return Verdict{Empty: EmptyShape}
+}
+
+// noChoices judges an object of a chat without choices: with anything in it that
+// is no part of the envelope it is an answer of a shape that nobody knows.
+func (f *Format) noChoices(b []byte) Verdict {
+	member, other, good := false, false, goodEnd(0)
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		name := string(p.name)
+		good.note(&p)
+		switch something := p.filled(); {
+		case name == "choices":
+			member = true
+		case something && !enveloping(name):
+			other = true
+		}
+	}
+	switch {
+	case !member && other:
+		return Verdict{Empty: EmptyShape}
+	case !member && good == allGood:
+		return Verdict{} // another vendor's envelope, which says that it went well
+	}
+	return f.broken(ReasonNoChoices, "provider returned no choices")
+}
+
+// A goodEnd gathers the marks of success in another vendor's envelope.
+type goodEnd uint8
+
+// allGood is "success": true beside a code of success and data.
+const allGood goodEnd = 1 | 2 | 4
+
+// note looks at the member that comes next and does not consume it.
+func (g *goodEnd) note(p *parser) {
+	q := *p
+	switch string(p.name) {
+	case "success":
+		if string(q.raw()) == "true" {
+			*g |= 1
+		}
+	case "code":
+		switch strings.Trim(string(q.raw()), `"`) {
+		case "200", "0":
+			*g |= 2
+		}
+	case "data":
+		*g |= 4
+	}
+}
+
+// enveloping reports whether a member of a chat's answer says something about
+// the answer, or of an error, and holds none of it.
+func enveloping(name string) bool {
+	switch name {
+	case "id", "object", "created", "created_at", "model", "usage", "system_fingerprint", "service_tier", "provider", "type",
+		"metadata", "meta", "timings", "timestamp", "time", "path", "version", "prompt_filter_results", "x_groq", "base_resp",
+		"message", "msg", "detail", "details", "error", "errors", "err", "code", "status", "success", "reason":
+		return true
+	}
+	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") ||
+		strings.HasPrefix(name, "error_") || strings.HasPrefix(name, "status_")
+}
