@@ -3,6 +3,7 @@ package resilience
 import (
 	"bytes"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -44,6 +45,7 @@ func (c *call) render(status int, typ, code, message string) *http.Response {
 		ContentLength: int64(len(b)),
 		Request:       c.request(),
 	}
+	maps.Copy(resp.Header, c.wire.Format.ErrorHeader(status, typ, code))
 	c.watch(resp)
 	return resp
 }

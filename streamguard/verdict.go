@@ -169,11 +169,7 @@ func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err err
 
 // failure makes up a failure that no body spells out.
 func (j *judge) failure(reason, message string) *wire.Failure {
-	const status, typ = http.StatusBadGateway, "server_error"
-	return &wire.Failure{
-		Status: status, Type: typ, Message: message, Reason: reason,
-		Body: j.format.ErrorBody(status, typ, reason, message),
-	}
+	return j.format.Failure(http.StatusBadGateway, reason, message)
 }
 
 // fail turns resp, in place, into the response that f stands for. The headers
@@ -185,9 +181,6 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 		r.Empty = f.Reason
 	}
 	body := f.Body
-	if len(body) == 0 {
-		body = j.format.ErrorBody(f.Status, f.Type, f.Code, f.Message)
-	}
 	// A base may share one header map among its responses.
 	h := resp.Header.Clone()
 	if h == nil {

@@ -18,7 +18,9 @@ func embeddingsJudge(f *Format, a Answer, b []byte) Verdict {
 		for ok := p.object(); ok && p.member(); {
 			content := false
 			switch string(p.name) {
-			case "data", "embedding", "embeddings": // OpenAI's, Google's and Ollama's
+			case "data": // OpenAI's; an object would be another vendor's envelope
+				content = p.kind() == '['
+			case "embedding", "embeddings": // Google's and Ollama's
 				content = true
 			}
 			usable = p.filled() && content || usable

@@ -28,3 +28,6 @@ func (p *parser) walk() {
 
 // Forget has the next event parsed, whatever it looks like.
 func (s *Stream) Forget() { s.template.forget() }
+
+// Carries reports whether b carries members of f.
+func Carries(b []byte, f *Format) bool { return f.judgedBy(b) == f }

@@ -99,10 +99,11 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 		return f.noObject(a)
 	}
 	v := f.judge(f, a, b)
-	if v.stranger {
-		return f.strange(a, b)
-	}
-	if v.Failure != nil && v.Failure.Reason == ReasonMalformed {
+	switch {
+	case v.Usable && v.Failure == nil:
+	case v.Failure == nil || v.Failure.Reason == ReasonDrift:
+		return f.doubt(a, b, v)
+	case v.Failure.Reason == ReasonMalformed:
 		if told := f.firstLine(a, b); told != nil {
 			v.Failure = told
 		}
@@ -129,7 +130,7 @@ func (f *Format) firstLine(a Answer, b []byte) *Failure {
 }
 
 func (f *Format) broken(reason, message string) Verdict {
-	v := Verdict{Failure: f.failure(http.StatusBadGateway, reason, message)}
+	v := Verdict{Failure: f.Failure(http.StatusBadGateway, reason, message)}
 	if reason == ReasonNoChoices {
 		v.Empty = ReasonNoChoices
 	}
@@ -216,12 +217,13 @@ func delivered(usable, counted bool) Verdict {
 	return Verdict{Usable: usable}
 }
 
-// failure is one of the library's own.
-func (f *Format) failure(status int, reason, message string) *Failure {
+// Failure is one of the library's own, rendered in the format; reason, which is
+// one of the Reasons, is its code as well.
+func (f *Format) Failure(status int, reason, message string) *Failure {
 	return &Failure{
 		Status: status, Code: reason, Type: errorType(status), Message: message, Reason: reason,
 		Body:   f.ErrorBody(status, errorType(status), reason, message),
-		Header: f.errorHeader(status, "", reason),
+		Header: f.ErrorHeader(status, "", reason),
 	}
 }
 
@@ -232,7 +234,7 @@ func (f *Format) told(p *problem, b []byte) *Failure {
 		Status: p.httpStatus(), Code: p.code(), Type: p.typ(), Message: p.message,
 		Reason: ReasonHidden, Quota: p.quota(), RetryAfter: p.wait,
 	}
-	v.Header = f.errorHeader(v.Status, v.Type, v.Code)
+	v.Header = f.ErrorHeader(v.Status, v.Type, v.Code)
 	if b != nil && b[0] == '{' && objectError(b) {
 		v.Body = b
 		return v

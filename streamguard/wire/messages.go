@@ -144,6 +144,8 @@ func messagesJudge(f *Format, a Answer, b []byte) Verdict {
 // messagesType returns Anthropic's name for a class of errors.
 func messagesType(status int) string {
 	switch status {
+	case http.StatusPaymentRequired:
+		return "billing_error"
 	case http.StatusRequestEntityTooLarge:
 		return "request_too_large"
 	case http.StatusServiceUnavailable, 529:
@@ -157,8 +159,23 @@ func messagesType(status int) string {
 	return "api_error"
 }
 
+// messagesTypes are the types that Anthropic's clients know.
+var messagesTypes = map[string]bool{
+	"invalid_request_error": true, "authentication_error": true, "billing_error": true, "permission_error": true,
+	"not_found_error": true, "request_too_large": true, "rate_limit_error": true, "timeout_error": true,
+	"api_error": true, "overloaded_error": true,
+}
+
+// messagesError renders an error of a type that the clients know; another
+// vendor's becomes the code.
 func messagesError(status int, typ, code, message string) []byte {
-	if typ == errorType(status) {
+	switch {
+	case typ == errorType(status):
+		typ = messagesType(status)
+	case !messagesTypes[typ]:
+		if code == "" {
+			code = typ
+		}
 		typ = messagesType(status)
 	}
 	b := append([]byte(`{"type":"error","error":{"type":`), quote(typ)...)

@@ -17,9 +17,10 @@ func (f *Format) ErrorBody(status int, typ, code, message string) []byte {
 	return append(append([]byte(`{"error":`), chatError(typ, code, message)...), '}')
 }
 
-// errorHeader returns the header that an error needs for the format's clients to
-// know its kind, nil for none.
-func (f *Format) errorHeader(status int, typ, code string) http.Header {
+// ErrorHeader returns what the format's clients need in an answer's header,
+// beside the body of [Format.ErrorBody], to know the kind of the error; nil is
+// nothing.
+func (f *Format) ErrorHeader(status int, typ, code string) http.Header {
 	if f.errorName == nil {
 		return nil
 	}

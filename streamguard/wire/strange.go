@@ -2,16 +2,27 @@ package wire
 
 import "strings"
 
-// strange judges the valid body b, in which the expected format has found
-// nothing of its own: by another format whose members it carries, as an error,
-// as a ticket, or as what it is not.
-func (f *Format) strange(a Answer, b []byte) Verdict {
-	by := f.judgedBy(b)
-	if by != nil && by != f && f.generative {
-		if v := by.judge(f, a, b); !v.stranger {
-			return v
-		}
+// doubt judges the valid body b again, of which the expected format has made
+// nothing that could be used: that is v. Names of members are shared (status,
+// output, content, message), so that even a member of the wrong type may be
+// another format's right one.
+func (f *Format) doubt(a Answer, b []byte, v Verdict) Verdict {
+	var by *Format
+	if f.generative {
+		by = f.judgedBy(b)
 	}
+	if by != nil && by != f {
+		v = by.judge(f, a, b)
+	}
+	if v.stranger {
+		return f.strange(a, b, by)
+	}
+	return v
+}
+
+// strange judges the valid body b, in which no format has found an answer: as an
+// error, as a ticket, or as what it is not. by is whose members it carries.
+func (f *Format) strange(a Answer, b []byte, by *Format) Verdict {
 	if b[0] == '[' {
 		return Verdict{Failure: f.listed(a, b)}
 	}
@@ -85,11 +96,10 @@ func (g *goodEnd) note(p *parser) {
 // the answer, or of an error, and holds none of it.
 func enveloping(name string) bool {
 	switch name {
-	case "id", "object", "created", "created_at", "model", "usage", "system_fingerprint", "service_tier", "provider", "type",
+	case "object", "created", "created_at", "model", "usage", "system_fingerprint", "service_tier", "provider", "type",
 		"metadata", "meta", "timings", "timestamp", "time", "path", "version", "prompt_filter_results", "x_groq", "base_resp",
-		"message", "msg", "detail", "details", "error", "errors", "err", "code", "status", "success", "reason":
+		"message", "msg", "detail", "details", "error", "errors", "err", "code", "success", "reason":
 		return true
 	}
-	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") ||
-		strings.HasPrefix(name, "error_") || strings.HasPrefix(name, "status_")
+	return isHandle(name) || isState(name) || strings.HasPrefix(name, "error_") || strings.HasPrefix(name, "status_")
 }
