@@ -313,6 +313,17 @@ func exceptionName(v []byte) []byte {
 	return v
 }
 
+// isException reports whether a name that a body gives itself is an error's: a
+// model's own answer may have a __type, too.
+func isException(name string) bool {
+	for _, end := range [...]string{"Exception", "Error", "Failure", "Fault"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return builtIn(normal(name)).status != 0
+}
+
 // bedrockError renders what AWS clients read. They look for the error's name in
 // a header first, see exceptionHeader, and then in __type.
 func bedrockError(status int, typ, code, message string) []byte {

@@ -144,6 +144,7 @@ func TestAnswersThatHoldLittle(t *testing.T) {
 		"filtered by Converse":   {wire.Bedrock, `{"output":{"message":{"content":[]}},"stopReason":"content_filtered"}`},
 		"guardrail of Converse":  {wire.Bedrock, `{"output":{"message":{"content":[{"text":"no"}]}},"stopReason":"guardrail_intervened"}`},
 		"a name, not an error":   {wire.Chat, `{"__type":"","choices":[{"message":{"content":"x"}}],"usage":{"total_tokens":2}}`},
+		"an Invoke's own __type": {wire.Bedrock, `{"__type":"com.example#Answer","text":"x"}`},
 		"a model's own __type":   {wire.Chat, `{"__type":"Answer","choices":[{"message":{"content":"x"}}],"usage":{"total_tokens":2}}`},
 		"incomplete, with words": {wire.Responses, `{"status":"incomplete","output":[],"incomplete_details":{"reason":"content_filter"},"usage":{"total_tokens":1}}`},
 	} {

@@ -76,6 +76,7 @@ const (
 	nGroq
 	nException
 	nCoral
+	nCoralException
 	nStatusDetails
 	nIncomplete
 )
@@ -128,7 +129,7 @@ var problemEdges = []edge{
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	// AWS, where a service answers for itself.
 	{root, "__type", nException}, {root, "Message", nMessage},
-	{root, "Output", nCoral}, {nCoral, "__type", nException}, {nCoral, "message", nErrorMessage}, {nCoral, "Message", nErrorMessage},
+	{root, "Output", nCoral}, {nCoral, "__type", nCoralException}, {nCoral, "message", nErrorMessage}, {nCoral, "Message", nErrorMessage},
 	// Where details stand beside "error": null.
 	{root, "last_error", nResponseError}, {nResponse, "last_error", nResponseError},
 	{root, "status_details", nStatusDetails}, {nResponse, "status_details", nStatusDetails}, {nStatusDetails, "error", nResponseError},

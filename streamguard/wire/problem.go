@@ -158,8 +158,10 @@ func (p *problem) textField(n node, v []byte) {
 		first(&p.message, v)
 	case nErrorType, nResponseErrorType:
 		first(&p.kind, v)
-	case nException:
-		first(&p.exception, exceptionName(v))
+	case nException, nCoralException:
+		if name := exceptionName(v); n == nCoralException || isException(string(name)) {
+			first(&p.exception, name)
+		}
 	case nType:
 		first(&p.topType, v)
 		p.eventType = string(v)
