@@ -38,6 +38,7 @@
 //	429: quota, billing           the answer                               no         failure  yes
 //	error in a 2xx                the status it stands for                 like it    like it  like it
 //	empty, HTML, drift in a 2xx   502                                      yes        failure  yes
+//	ticket for later (202, …)     the ticket, as it came                   no         success  no
 //	stream breaks off, held back  the failure, or 502                      on demand  failure  yes
 //	stream breaks off, handed out its events, an error event, an error     no         failure  no
 //	local timeout                 an error (504)                           no         failure  yes
@@ -47,6 +48,20 @@
 // The status in brackets is what resilience.StatusOf returns. A streaming
 // call is re-sent only with retry.streams: held_back; failing over to another
 // target while it is held back needs no switch.
+//
+// # What an answer is
+//
+// A path says which format is expected, not which one comes. A body with the
+// members of another known format is judged by that format; one with those of
+// none, and no sign of an error, is delivered with one warning, unknown_shape.
+// An answer that accepts work to be done later is a ticket: any 202, or a handle
+// (id, request_id, …) where the request asked for that or a status word (queued,
+// pending, …) says so. It is a success and resilience.Call.Accepted.
+//
+// What an error stands for is read from its code, type and status, by known
+// parts of words (rate_limit, quota, overloaded, invalid_, …) and never from
+// text that is meant for people. resilience.Policy.Words adds a provider's own
+// words; failover.Policy.Words adds wordings for a model that is gone.
 //
 // # Deadlines
 //
