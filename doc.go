@@ -43,7 +43,8 @@
 //	stream breaks off, handed out its events, an error event, an error     no         failure  no
 //	local timeout                 an error (504)                           no         failure  yes
 //	breaker open                  503                                      no         -        yes
-//	caller cancelled              an error matching context.Canceled (0)   no         neutral  no
+//	caller cancelled              the base's own error (0)                 no         neutral  no
+//	request that cannot be sent   an error                                 no         neutral  no
 //
 // The status in brackets is what resilience.StatusOf returns. A streaming
 // call is re-sent only with retry.streams: held_back; failing over to another
@@ -129,7 +130,8 @@
 // the caller saw, or a word, else _OTHER:
 //
 //	duration            transport_error timeout canceled closed (by the caller, early) panic,
-//	                    circuit_open circuit_capacity, and those of incomplete_streams
+//	                    request_error (could not be sent), circuit_open circuit_capacity,
+//	                    and those of incomplete_streams
 //	empty_responses     no_choices no_usage no_output unknown_shape
 //	rejections          circuit_open circuit_capacity
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)

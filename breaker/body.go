@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // A body watches a streamed answer whose verdict comes with its end. The caller
@@ -29,7 +31,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	case ended:
 		exit = Success
 	case err == nil:
-	case b.closed.Load(), cancelled(b.req):
+	case b.closed.Load(), ending.Of(b.req, nil).By == ending.Caller:
 		exit = Neutral
 	default:
 		exit = Failure

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // A Transport is an [http.RoundTripper] that asks a breaker before every call
@@ -96,7 +98,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := m.Admit(t.key(req), p); err != nil {
 		return nil, err
 	}
-	dead := done(req.Context())
+	dead := ending.Of(req, nil).By != ending.Upstream
 	exit, sent = Failure, true
 	resp, err := t.base().RoundTrip(req)
 	resp, err = t.sound(resp, err)
@@ -150,12 +152,13 @@ func (t *Transport) sound(resp *http.Response, err error) (*http.Response, error
 // judge is the verdict on what the base returned; dead says that the context
 // was done before.
 func (t *Transport) judge(req *http.Request, resp *http.Response, err error, dead, probe bool) Verdict {
-	switch {
-	case err == nil:
+	if err == nil {
 		return t.JudgeStatus(resp.StatusCode, probe)
-	case dead, errors.Is(err, ErrOpen), t.unsendable(req):
+	}
+	if dead || errors.Is(err, ErrOpen) {
 		return Neutral // never sent
-	case cancelled(req):
+	}
+	if by := ending.Of(req, err).By; by == ending.Caller || by == ending.Request {
 		return Neutral
 	}
 	return Failure // a transport failure or a local timeout

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 type baseFunc func(*http.Request) (*http.Response, error)
@@ -189,9 +190,14 @@ func TestJudgedByContext(t *testing.T) {
 		}, 0},
 		"cancelled by a timer of ours": {func(ctx context.Context, tr *breaker.Transport) {
 			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(time.Second, func() { cancel(timeoutError{}) })
+			time.AfterFunc(time.Second, func() { cancel(&ending.TimeoutError{What: "timeout"}) })
 			_, _ = do(tr, request(ctx))
 		}, 1},
+		"cancelled with a cause that calls itself a timeout": {func(ctx context.Context, tr *breaker.Transport) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Second, func() { cancel(timeoutError{}) })
+			_, _ = do(tr, request(ctx))
+		}, 0},
 		"deadline": {func(ctx context.Context, tr *breaker.Transport) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()

@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // Reasons of an [Attempt] that are no status.
 const (
-	ReasonDisabled       = "disabled"        // skipped: the target is switched off
-	ReasonNotAllowed     = "not_allowed"     // skipped: not for this caller
-	ReasonUnavailable    = "unavailable"     // skipped: known to be unavailable
-	ReasonCircuitOpen    = "circuit_open"    // skipped or rejected: its breaker lets nothing through
-	ReasonTried          = "already_tried"   // skipped: the same target was tried in this call
-	ReasonTransportError = "transport_error" // no answer: refused, reset, DNS, TLS
-	ReasonTimeout        = "timeout"         // no answer: a deadline or a time limit
-	ReasonCanceled       = "canceled"        // the caller cancelled
+	ReasonDisabled       = "disabled"               // skipped: the target is switched off
+	ReasonNotAllowed     = "not_allowed"            // skipped: not for this caller
+	ReasonUnavailable    = "unavailable"            // skipped: known to be unavailable
+	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
+	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
+	ReasonTransportError = ending.ReasonTransportError
+	ReasonTimeout        = ending.ReasonTimeout
+	ReasonCanceled       = ending.ReasonCanceled
+	ReasonRequestError   = ending.ReasonRequestError
 )
 
 // Attempt is one target of a call: tried, or passed over.
@@ -58,13 +60,13 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Timeout reports whether the last target ended by a deadline or time limit.
-func (e *Error) Timeout() bool {
-	var ne net.Error
-	return errors.As(e.Err, &ne) && ne.Timeout()
-}
+func (e *Error) Timeout() bool { return ending.SaysTimeout(e.Err) }
 
-// Temporary reports the same as Timeout, for net.Error.
-func (e *Error) Temporary() bool { return e.Timeout() }
+// Temporary reports what the last target's error answers, for net.Error.
+func (e *Error) Temporary() bool {
+	var t interface{ Temporary() bool }
+	return errors.As(e.Err, &t) && t.Temporary()
+}
 
 // errNoTarget is why a call ended before any target was tried.
 var errNoTarget = errors.New("every target is disabled or not allowed for this caller")

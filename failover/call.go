@@ -2,12 +2,12 @@ package failover
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // Call runs fn for one target of c after the other by the chain's rules, for
@@ -41,11 +41,8 @@ func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target)
 	if r.ok {
 		return f.value, nil
 	}
-	if gone(ctx) {
-		r.err = ctxError(ctx, r.err)
-	}
 	var zero T
-	return zero, &Error{Attempts: state.list(), Err: r.err}
+	return zero, state.failed(nil, ending.Under(ctx, nil, nil), r.err)
 }
 
 // function is a call that is a Go function.
@@ -92,10 +89,8 @@ func (f *function[T]) run(w *walk, l *leg) result {
 		r.rejected, r.reason = true, ReasonCircuitOpen // a stack's, as an SDK tells it
 	case known:
 		r.status, r.code, r.message, r.reason = status, code, message, strconv.Itoa(status)
-	case timedOut(err) && !errors.Is(err, context.Canceled):
-		r.certain, r.reason = true, ReasonTimeout
 	default:
-		r.certain, r.reason = true, ReasonTransportError
+		r.blame(ending.Under(w.ctx, nil, err).By)
 	}
 	return r
 }

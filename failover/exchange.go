@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -68,13 +69,18 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		return r.resp, nil
 	case r.empty && parent != nil:
 		return nil, errNothingLeft
-	case gone(ctx):
-		r.err = ctxError(ctx, r.err)
 	}
-	if parent != nil {
-		return nil, r.err
+	return nil, call.failed(parent, ending.Under(ctx, w.cancel, nil), r.err)
+}
+
+// failed is the error of a call that no target answered. What the caller itself
+// ended comes back as it is (contract 10), and a chain above adds the attempts.
+func (c *call) failed(parent *leg, e ending.Ending, err error) error {
+	err = e.Explain(err)
+	if parent != nil || e.By == ending.Caller || e.By == ending.Deadline {
+		return err
 	}
-	return nil, &Error{Attempts: call.list(), Err: r.err}
+	return &Error{Attempts: c.list(), Err: err}
 }
 
 // errNothingLeft tells the chain above that all targets were tried already.
@@ -83,7 +89,8 @@ var errNothingLeft = errors.New("every target was tried already")
 // unread is the error of a request whose body could not be read: no target was
 // tried.
 func unread(req *http.Request, err error) error {
-	return &Error{Err: ctxError(req.Context(), err)}
+	e := ending.Of(req, nil)
+	return new(call).failed(nil, e, err)
 }
 
 // question is the request as Allow sees it: without the body, which is not
@@ -148,29 +155,33 @@ func (x *exchange) run(w *walk, l *leg) result {
 
 // failed is the result of a target that gave no response.
 func (x *exchange) failed(w *walk, l *leg, err error) result {
-	r := result{err: err, certain: true}
+	r := result{err: err}
 	open, rejected := resilience.Rejection(nil, err)
 	switch {
 	case errors.Is(err, errNothingLeft):
 		r.empty, r.reason = true, ReasonTried
 	case rejected:
 		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
-	case canceled(w.ctx) || requestCanceled(x.req):
-		r.canceled, r.certain, r.reason = true, false, ReasonCanceled
-	case gone(w.ctx) || gone(l) || resilience.StatusOf(err) == http.StatusGatewayTimeout:
-		r.reason = ReasonTimeout
+	case gone(l) && !canceled(l):
+		r.blame(ending.Timer)
 	default:
-		r.reason = ReasonTransportError
+		r.blame(ending.Under(w.ctx, w.cancel, err).By)
 	}
 	return r
 }
 
-func requestCanceled(req *http.Request) bool {
-	select {
-	case <-req.Cancel: //nolint:staticcheck // deprecated, but net/http still obeys it
-		return true
+// blame completes the result of a target that gave no response. The fault of
+// the request itself is no reason to ask another target.
+func (r *result) blame(by ending.By) {
+	switch {
+	case by == ending.Caller:
+		r.canceled, r.certain, r.reason = true, false, ReasonCanceled
+	case by == ending.Request:
+		r.certain, r.reason = false, ReasonRequestError
+	case by.Timeout():
+		r.certain, r.reason = true, ReasonTimeout
 	default:
-		return false
+		r.certain, r.reason = true, ReasonTransportError
 	}
 }
 

@@ -2,32 +2,18 @@ package failover
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
-
-// limitError is the cause with which a target's time limit cancels its leg.
-type limitError struct {
-	target string
-	after  time.Duration
-}
-
-func (e *limitError) Error() string {
-	return fmt.Sprintf("target %s: no answer within %v", e.target, e.after)
-}
-func (e *limitError) Timeout() bool   { return true }
-func (e *limitError) Temporary() bool { return true }
-
-// Is makes the error match context.DeadlineExceeded, as net/http's own do.
-func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // limit is a target's own time limit. It runs up to the response headers (of
 // a stream that the stack holds back: up to the first data event) and is
 // lifted then, while its context lives as long as the body.
 type limit struct {
-	err    *limitError
+	err    *ending.TimeoutError
 	at     time.Time
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
@@ -40,7 +26,7 @@ func newLimit(l *leg) *limit {
 	if d <= 0 {
 		return nil
 	}
-	lim := &limit{err: &limitError{target: l.target.Name, after: d}, at: time.Now().Add(d)}
+	lim := &limit{err: &ending.TimeoutError{What: "timeout of target " + l.target.Name, After: d}, at: time.Now().Add(d)}
 	l.limit = lim
 	l.Context, lim.cancel = context.WithCancelCause(l.Context)
 	lim.timer = time.AfterFunc(d, func() { lim.cancel(lim.err) })

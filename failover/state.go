@@ -2,12 +2,10 @@ package failover
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"sync"
-	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // call is one logical request through a chain and all chains below it.
@@ -132,52 +130,14 @@ func (t *target) chain() *Chain {
 	return t.nested
 }
 
-// gone reports whether there is no time left under ctx. The clock decides:
-// a context's own timer may be late.
-func gone(ctx context.Context) bool {
-	if ctx.Err() != nil {
-		return true
-	}
-	d, ok := ctx.Deadline()
-	return ok && !time.Now().Before(d)
-}
+// gone reports whether there is no time left under ctx, or nobody waits.
+func gone(ctx context.Context) bool { return ending.Under(ctx, nil, nil).By != ending.Upstream }
 
-// canceled reports whether the caller cancelled ctx: its deadline has not
-// passed and it was no timer that cancelled it.
-func canceled(ctx context.Context) bool {
-	if ctx.Err() == nil {
-		return false
-	}
-	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-		return false
-	}
-	return !timedOut(context.Cause(ctx))
-}
-
-func timedOut(err error) bool {
-	var ne net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
-}
+// canceled reports whether the caller cancelled ctx.
+func canceled(ctx context.Context) bool { return ending.Under(ctx, nil, nil).By == ending.Caller }
 
 // ctxError makes err, the failure of a call whose context is done, match what
-// the context says and the caller's cause. Transports differ: HTTP/1 returns
-// the bare cause, HTTP/2 context.Canceled. err may be nil.
+// the context says. err may be nil.
 func ctxError(ctx context.Context, err error) error {
-	state := ctx.Err()
-	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-		state = context.DeadlineExceeded
-	}
-	if state == nil {
-		return err
-	}
-	for _, want := range []error{state, context.Cause(ctx)} {
-		switch {
-		case want == nil, err != nil && errors.Is(err, want):
-		case err == nil:
-			err = want
-		default:
-			err = fmt.Errorf("%w (%w)", err, want)
-		}
-	}
-	return err
+	return ending.Under(ctx, nil, err).Explain(err)
 }

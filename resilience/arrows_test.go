@@ -20,17 +20,18 @@ const module = "github.com/surefoot-go/surefoot"
 // library. A package that is not listed may import nothing.
 var arrows = map[string][]string{
 	"":                        nil,
-	"retry":                   nil,
-	"breaker":                 nil,
+	"resilience/ending":       nil,
+	"retry":                   {"resilience/ending"},
+	"breaker":                 {"resilience/ending"},
 	"streamguard/wire":        nil,
 	"resilience/upstreamtest": nil,
-	"streamguard":             {"streamguard/wire"},
+	"streamguard":             {"streamguard/wire", "resilience/ending"},
 	"resilience": {
-		"retry", "breaker", "streamguard", "streamguard/wire",
+		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {
-		"resilience", "streamguard/wire", "breaker",
+		"resilience", "resilience/ending", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"discovery": {"resilience", "breaker", "golang.org/x/sync/singleflight", "golang.org/x/sync/errgroup"},

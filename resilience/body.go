@@ -1,7 +1,6 @@
 package resilience
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -45,31 +45,12 @@ func (b *body) Read(p []byte) (int, error) {
 	case err != nil && b.closed.Load():
 		// What Close makes of a Read under way: Close ends the call, too.
 	case err != nil:
-		err = b.c.explain(err)
+		if !errors.Is(err, streamguard.ErrIncomplete) { // the guard has explained its own
+			err = b.c.ending(err).Explain(err)
+		}
 		b.end(err, false)
 	}
 	return n, err
-}
-
-// explain makes the error of a Read match what ended the body: HTTP/1 returns
-// the bare cause of a caller's context. The guard has done so already.
-func (c *call) explain(err error) error {
-	if errors.Is(err, streamguard.ErrIncomplete) {
-		return err
-	}
-	switch c.kindOf(err) {
-	case kindCanceled:
-		cause := context.Cause(c.caller)
-		if errors.Is(err, context.Canceled) && (cause == nil || errors.Is(err, cause)) {
-			return err
-		}
-		return &Error{Provider: c.t.provider, Err: err, cause: cause}
-	case kindTimeout:
-		if StatusOf(err) != http.StatusGatewayTimeout {
-			return &Error{Provider: c.t.provider, Status: http.StatusGatewayTimeout, Err: err}
-		}
-	}
-	return err
 }
 
 func (b *body) Close() error {
@@ -105,9 +86,9 @@ func (b *body) panicked() {
 func (c *call) panicked() {
 	c.permit.Settle(breaker.Failure)
 	if status := c.status(); status != 0 {
-		c.conclude(OutcomeStreamError, status, "panic", errPanic)
+		c.conclude(OutcomeStreamError, status, ending.ReasonPanic, errPanic)
 	} else { // RoundTrip itself
-		c.conclude(OutcomeTransportError, StatusOf(errPanic), "panic", errPanic)
+		c.conclude(OutcomeTransportError, StatusOf(errPanic), ending.ReasonPanic, errPanic)
 	}
 	c.complete()
 }

@@ -3,18 +3,19 @@ package resilience
 import (
 	"time"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
-// Outcomes of [Call.Outcome].
+// Outcomes of [Call.Outcome]; package ending says what each means.
 const (
-	OutcomeSuccess        = "success"         // a whole answer
-	OutcomeError          = "error"           // the upstream answered with a failure, openly or in a 2xx
-	OutcomeTransportError = "transport_error" // no answer: refused, reset, DNS, TLS
-	OutcomeTimeout        = "timeout"         // no answer: a deadline or one of our own timers
-	OutcomeRejected       = "rejected"        // the breaker let nothing through
-	OutcomeCanceled       = "canceled"        // the caller cancelled, or closed the body early
-	OutcomeStreamError    = "stream_error"    // a stream that broke off, stalled or reported an error
+	OutcomeSuccess        = ending.OutcomeSuccess
+	OutcomeError          = ending.OutcomeError
+	OutcomeTransportError = ending.OutcomeTransportError
+	OutcomeTimeout        = ending.OutcomeTimeout
+	OutcomeRejected       = ending.OutcomeRejected
+	OutcomeCanceled       = ending.OutcomeCanceled
+	OutcomeStreamError    = ending.OutcomeStreamError
 )
 
 // Call is what is known of one logical request through the stack, all its

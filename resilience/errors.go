@@ -9,17 +9,18 @@ import (
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
-// Error is a call that ended without a response. It wraps the transport's
-// error and, where the caller cancelled, context.Canceled and the caller's
-// cause.
+// Error is a call that ended without a response and without its caller's
+// doing: a transport failure, a local timeout of ours, or a request that could
+// not be sent. What the caller itself ended comes back as the base transport
+// returned it. Error answers Timeout, Temporary, errors.Is and errors.As as the
+// error that it wraps does.
 type Error struct {
 	Provider string // configured name
-	Status   int    // 502 for a transport failure, 504 for a local timeout, 0 for a cancellation
-	Err      error
-
-	cause error // of the caller's cancellation, or nil
+	Status   int    // 502 for a transport failure, 504 for a local timeout
+	Err      error  // of the transport, or an [ending.TimeoutError]; not nil
 }
 
 // Error names the provider and says what the transport said, but for what it
@@ -27,13 +28,10 @@ type Error struct {
 func (e *Error) Error() string {
 	text := e.Err.Error()
 	var header textproto.ProtocolError
-	switch {
-	case errors.As(e.Err, &header): // quotes without marks
+	if errors.As(e.Err, &header) { // quotes without marks
 		text = "malformed response header"
-	case e.Status != 0: // a cancellation's text is the caller's own
-		text = withoutQuotes(text)
 	}
-	return "provider " + e.Provider + ": " + text
+	return "provider " + e.Provider + ": " + withoutQuotes(text)
 }
 
 // withoutQuotes empties what stands between double quotes, as %q writes them.
@@ -54,34 +52,18 @@ func withoutQuotes(text string) string {
 	return b.String()
 }
 
-// Unwrap returns the transport's error and what the caller cancelled with.
-func (e *Error) Unwrap() []error {
-	if e.Status != 0 {
-		return []error{e.Err}
-	}
-	if e.cause == nil || errors.Is(e.Err, e.cause) {
-		return []error{e.Err, context.Canceled}
-	}
-	return []error{e.Err, context.Canceled, e.cause}
-}
+// Unwrap returns the error that Error wraps.
+func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the call ended by a local timeout; it makes Error a
-// net.Error.
-func (e *Error) Timeout() bool { return e.Status == http.StatusGatewayTimeout }
+// Timeout reports what the wrapped error answers; it makes Error a net.Error.
+// The TLS handshake that took too long says so, although it is a transport
+// failure with status 502: ask [StatusOf] what a failure counts as.
+func (e *Error) Timeout() bool { return ending.SaysTimeout(e.Err) }
 
-// Temporary reports the same as Timeout, for net.Error.
-func (e *Error) Temporary() bool { return e.Timeout() }
-
-// errTimeout is the cause with which Policy.Timeout cancels a call.
-var errTimeout error = timeoutError{}
-
-type timeoutError struct{}
-
-func (timeoutError) Error() string   { return "timeout of the whole call" }
-func (timeoutError) Timeout() bool   { return true }
-func (timeoutError) Temporary() bool { return true }
-func (timeoutError) Is(target error) bool {
-	return target == context.DeadlineExceeded
+// Temporary reports what the wrapped error answers, for net.Error.
+func (e *Error) Temporary() bool {
+	var t interface{ Temporary() bool }
+	return errors.As(e.Err, &t) && t.Temporary()
 }
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
@@ -90,7 +72,6 @@ func (timeoutError) Is(target error) bool {
 func StatusOf(err error) int {
 	var (
 		e  *Error
-		ne net.Error
 		op *net.OpError
 	)
 	switch {
@@ -100,14 +81,12 @@ func StatusOf(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.As(err, &e):
 		return e.Status
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &op) && op.Op == "dial": // a dial timeout is a transport failure
+		return http.StatusBadGateway
+	case ending.SaysTimeout(err):
 		return http.StatusGatewayTimeout
 	case errors.Is(err, context.Canceled):
 		return 0
-	case errors.As(err, &op) && op.Op == "dial": // a dial timeout is a transport failure
-		return http.StatusBadGateway
-	case errors.As(err, &ne) && ne.Timeout():
-		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
 }

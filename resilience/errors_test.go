@@ -1,13 +1,11 @@
 package resilience_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/textproto"
 	"net/url"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -35,7 +33,4 @@ func TestErrorTextQuotesNobody(t *testing.T) {
 		assert.Equal(t, "provider eu: "+c.want, e.Error())
 		assert.ErrorIs(t, e, c.err, "the whole is kept")
 	}
-	// What the caller cancelled with is its own.
-	e := &resilience.Error{Provider: "eu", Err: fmt.Errorf("%w: user %q left", context.Canceled, "bob")}
-	assert.True(t, strings.HasSuffix(e.Error(), `user "bob" left`))
 }

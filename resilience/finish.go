@@ -1,13 +1,12 @@
 package resilience
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strconv"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -16,7 +15,7 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 	if !c.liftTimer() && err == nil { // the limit passed while the answer came in
 		_ = resp.Body.Close()
 		c.permit.Settle(breaker.Failure)
-		err = errTimeout
+		err = c.limit()
 	}
 	if err != nil {
 		return c.fail(err)
@@ -46,23 +45,29 @@ func (c *call) fail(err error) (*http.Response, error) {
 		}
 		return c.renderRejection(open), nil
 	}
-	e := &Error{Provider: c.t.provider, Err: err}
-	switch c.kindOf(err) {
-	case kindCanceled:
-		e.cause = context.Cause(c.caller)
-		c.conclude(OutcomeCanceled, 0, "canceled", e)
-	case kindTimeout:
-		e.Status = http.StatusGatewayTimeout
-		c.conclude(OutcomeTimeout, e.Status, "timeout", e)
+	e := c.ending(err)
+	err = e.Explain(err)
+	switch {
+	case e.By == ending.Caller:
+		c.conclude(OutcomeCanceled, 0, ending.ReasonCanceled, err)
+	case e.By == ending.Deadline:
+		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
+	case e.By == ending.Timer:
+		err = &Error{Provider: c.t.provider, Status: http.StatusGatewayTimeout, Err: err}
+		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
 	default:
-		e.Status = http.StatusBadGateway
-		c.conclude(OutcomeTransportError, e.Status, "transport_error", e)
+		reason := ending.ReasonTransportError
+		if e.By == ending.Request {
+			reason, err = ending.ReasonRequestError, ending.AsRequestError(err)
+		}
+		err = &Error{Provider: c.t.provider, Status: http.StatusBadGateway, Err: err}
+		c.conclude(OutcomeTransportError, http.StatusBadGateway, reason, err)
 	}
-	if e.Status != 0 && c.t.policy.ErrorsAsResponses == RenderAll {
-		return c.renderError(e), nil
+	if e.By != ending.Caller && c.t.policy.ErrorsAsResponses == RenderAll {
+		return c.renderError(e.By.Timeout()), nil
 	}
 	c.complete()
-	return nil, e
+	return nil, err
 }
 
 // nameModel reads the model of a rejected call where somebody listens: the
@@ -82,46 +87,21 @@ func (c *call) nameModel() {
 
 func rejectionReason(open *breaker.OpenError) string {
 	if open.Full {
-		return "circuit_capacity"
+		return ending.ReasonCircuitFull
 	}
-	return "circuit_open"
+	return ending.ReasonCircuitOpen
 }
 
-type kind int
-
-const (
-	kindTransport kind = iota
-	kindTimeout
-	kindCanceled
-)
-
-// kindOf decides by the clock, by our own flags and by the contexts, never by
-// an error's text: HTTP/1 returns the caller's cause, HTTP/2 does not, and
-// under http.Client.Timeout the error is often a bare "request canceled".
-func (c *call) kindOf(err error) kind {
-	var own *streamguard.TimeoutError
-	if d, ok := c.caller.Deadline(); ok && !c.t.now().Before(d) {
-		return kindTimeout
+// ending is who ended the call, for which the layers below returned err.
+func (c *call) ending(err error) ending.Ending {
+	if c.timedOut.Load() {
+		return ending.Ending{By: ending.Timer, Limit: c.limit()}
 	}
-	if c.timedOut.Load() || errors.As(err, &own) || timedOut(context.Cause(c.caller)) {
-		return kindTimeout
+	e := ending.Under(c.caller, c.canceled, err)
+	if e.By == ending.Upstream && err != nil && c.sent != nil && ending.Unsendable(c.sent) {
+		e.By = ending.Request
 	}
-	if c.callerGone() {
-		return kindCanceled
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.rec.Attempts); n > 0 && c.rec.Attempts[n-1].Timeout {
-		return kindTimeout
-	}
-	return kindTransport
-}
-
-// timedOut tells whether a cancellation's cause is a timer above us, such as
-// a chain's limit for one target.
-func timedOut(cause error) bool {
-	var ne net.Error
-	return errors.As(cause, &ne) && ne.Timeout()
+	return e
 }
 
 // watch wraps the body, so that the call ends with it.
@@ -159,7 +139,7 @@ func (c *call) bodyEnded(err error, closed, stream bool) {
 		c.conclude(OutcomeSuccess, status, "", nil)
 	case closed:
 		c.permit.Settle(breaker.Neutral)
-		c.conclude(OutcomeCanceled, status, "closed", nil)
+		c.conclude(OutcomeCanceled, status, ending.ReasonClosed, nil)
 	default:
 		c.brokenOff(err, stream)
 	}
@@ -168,12 +148,12 @@ func (c *call) bodyEnded(err error, closed, stream bool) {
 
 // brokenOff settles a body that nobody judged and whose Read failed.
 func (c *call) brokenOff(err error, stream bool) {
-	outcome, reason, verdict := OutcomeTransportError, "transport_error", breaker.Failure
-	switch c.kindOf(err) {
-	case kindCanceled:
-		outcome, reason, verdict, stream = OutcomeCanceled, "canceled", breaker.Neutral, false
-	case kindTimeout:
-		outcome, reason = OutcomeTimeout, "timeout"
+	outcome, reason, verdict := OutcomeTransportError, ending.ReasonTransportError, breaker.Failure
+	switch by := c.ending(err).By; {
+	case by == ending.Caller:
+		outcome, reason, verdict, stream = OutcomeCanceled, ending.ReasonCanceled, breaker.Neutral, false
+	case by.Timeout():
+		outcome, reason = OutcomeTimeout, ending.ReasonTimeout
 	}
 	if stream {
 		outcome = OutcomeStreamError
@@ -187,10 +167,10 @@ func (c *call) streamEnded(end streamguard.End) {
 	switch {
 	case end.Failure != nil:
 		c.permit.Settle(c.t.breaker.JudgeStatus(end.Failure.Status, false))
-		c.conclude(OutcomeStreamError, c.status(), "in_band_error", end.Err)
-	case end.Err != nil && (errors.Is(end.Err, context.Canceled) || c.kindOf(end.Err) == kindCanceled):
+		c.conclude(OutcomeStreamError, c.status(), ending.ReasonInBandError, end.Err)
+	case end.Err != nil && c.ending(end.Err).By == ending.Caller:
 		c.permit.Settle(breaker.Neutral)
-		c.conclude(OutcomeCanceled, c.status(), "canceled", end.Err)
+		c.conclude(OutcomeCanceled, c.status(), ending.ReasonCanceled, end.Err)
 	case end.Err != nil:
 		c.permit.Settle(breaker.Failure)
 		c.conclude(OutcomeStreamError, c.status(), c.streamReason(end.Err), end.Err)
@@ -199,7 +179,7 @@ func (c *call) streamEnded(end streamguard.End) {
 		c.conclude(OutcomeSuccess, c.status(), "", nil)
 	default:
 		c.permit.Settle(breaker.Neutral)
-		c.conclude(OutcomeCanceled, c.status(), "closed", nil)
+		c.conclude(OutcomeCanceled, c.status(), ending.ReasonClosed, nil)
 	}
 }
 
@@ -237,14 +217,14 @@ func (c *call) complete() {
 func (c *call) streamReason(err error) string {
 	var inc *streamguard.IncompleteError
 	switch {
-	case !errors.As(err, &inc) && c.kindOf(err) == kindTimeout:
-		return "timeout" // the caller's deadline
+	case !errors.As(err, &inc) && c.ending(err).By.Timeout():
+		return ending.ReasonTimeout // the caller's deadline
 	case inc == nil: // below somebody panicked
-		return "stream_error"
+		return ending.ReasonStreamError
 	case inc.Reason == streamguard.ReasonClosed:
-		return "stream_incomplete"
+		return ending.ReasonIncomplete
 	case inc.Reason == streamguard.ReasonTransport:
-		return "transport_error"
+		return ending.ReasonTransportError
 	}
 	return inc.Reason
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 )
@@ -34,7 +35,8 @@ func (t *Transport) judge(req *http.Request, resp *http.Response, err error) bre
 		return breaker.Neutral
 	}
 	if err != nil {
-		if len(c.rec.Attempts) == 0 || c.kindOf(err) == kindCanceled {
+		by := c.ending(err).By
+		if len(c.rec.Attempts) == 0 || by == ending.Caller || by == ending.Request {
 			return breaker.Neutral // it was not sent, or it was nobody's fault
 		}
 		return breaker.Failure

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 const meterName = "github.com/surefoot-go/surefoot/resilience"
@@ -225,10 +226,11 @@ func (m *metrics) count(c *call, n metric.Int64Counter, reason string) {
 // errorWords are the values of error.type that are no status.
 var errorWords = map[string]bool{
 	"no_choices": true, "no_usage": true, "no_output": true, "unknown_shape": true, // empty answers
-	"circuit_open": true, "circuit_capacity": true, // rejections
-	"transport_error": true, "timeout": true, "canceled": true, "closed": true,
-	"in_band_error": true, "stream_incomplete": true, "stream_error": true,
-	"idle_timeout": true, "event_timeout": true, "malformed": true, "panic": true,
+	ending.ReasonCircuitOpen: true, ending.ReasonCircuitFull: true, // rejections
+	ending.ReasonTransportError: true, ending.ReasonTimeout: true, ending.ReasonCanceled: true, ending.ReasonClosed: true,
+	ending.ReasonRequestError: true, ending.ReasonPanic: true,
+	ending.ReasonInBandError: true, ending.ReasonIncomplete: true, ending.ReasonStreamError: true,
+	ending.ReasonIdleTimeout: true, ending.ReasonEventTimeout: true, ending.ReasonMalformed: true,
 }
 
 // oddStatuses are in use and in no registry: nginx, Cloudflare, Anthropic.

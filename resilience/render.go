@@ -23,11 +23,11 @@ func (c *call) renderRejection(open *breaker.OpenError) *http.Response {
 
 // renderError is a transport failure or a local timeout as a response. Its
 // message names the provider and no host.
-func (c *call) renderError(e *Error) *http.Response {
-	if e.Status == http.StatusGatewayTimeout {
-		return c.render(e.Status, "timeout_error", "timeout", "provider "+e.Provider+" did not answer in time")
+func (c *call) renderError(timeout bool) *http.Response {
+	if timeout {
+		return c.render(http.StatusGatewayTimeout, "timeout_error", "timeout", "provider "+c.t.provider+" did not answer in time")
 	}
-	return c.render(e.Status, "server_error", "upstream_unreachable", "provider "+e.Provider+" could not be reached")
+	return c.render(http.StatusBadGateway, "server_error", "upstream_unreachable", "provider "+c.t.provider+" could not be reached")
 }
 
 func (c *call) render(status int, typ, code, message string) *http.Response {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -28,6 +29,7 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 		c.wire, c.origin = wire.Inspect(req.Method, req.URL, req.Header), req.URL
 	}
 	r := req.WithContext(c)
+	r.Header = retry.DropInvalidKey(r.Header)
 	if err := c.readBody(req, r); err != nil {
 		return nil, err
 	}

@@ -525,17 +525,30 @@ func TestAPanicBelowCountsAndPassesOn(t *testing.T) {
 
 func TestARequestThatCannotBeSentIsNobodysFailure(t *testing.T) {
 	t.Parallel()
-	tr, rec := build(t, http.DefaultTransport.(*http.Transport).Clone(), quick())
+	bare := http.DefaultTransport.(*http.Transport).Clone()
+	for kind, base := range map[string]http.RoundTripper{"bare": bare, "wrapped": roundTrip(bare.RoundTrip)} {
+		t.Run(kind, func(t *testing.T) { unsendable(t, base) })
+	}
+}
+
+func unsendable(t *testing.T, base http.RoundTripper) {
+	tr, rec := build(t, base, quick())
 	for name, spoil := range map[string]func(*http.Request){
 		"header": func(r *http.Request) { r.Header.Set("X-Bad", "a\nb") },
 		"host":   func(r *http.Request) { r.URL.Host = "" },
 		"method": func(r *http.Request) { r.Method = "BAD METHOD" },
+		"name":   func(r *http.Request) { r.Header["X Bad"] = []string{"a"} },
+		"scheme": func(r *http.Request) { r.URL.Scheme = "" },
 	} {
 		req := chat(t, t.Context(), plainBody)
 		spoil(req)
 		_, _, err := do(t, tr, req)
 		require.Error(t, err, name)
-		assert.Empty(t, rec.last(t).Attempts, name)
+		assert.Equal(t, 502, resilience.StatusOf(err), name)
+		if call := rec.last(t); assert.Len(t, call.Attempts, 1, name) {
+			assert.False(t, call.Attempts[0].Sent, name)
+			assert.Equal(t, "request_error", call.Reason, name)
+		}
 	}
 	assert.Equal(t, 0, tr.Breakers()[0].Failures)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -24,6 +25,7 @@ type call struct {
 	caller      context.Context
 	orig        *http.Request
 	canceled    <-chan struct{} // the request's Cancel channel, or nil
+	sent        *http.Request   // what the layers below got; nil until then
 	start       time.Time
 	wire        wire.Request
 	passthrough bool
@@ -91,7 +93,7 @@ func (c *call) startTimer() {
 	c.Context, c.cancel = context.WithCancelCause(c.caller)
 	c.timer = time.AfterFunc(d-c.t.now().Sub(c.start), func() {
 		c.timedOut.Store(true)
-		c.cancel(errTimeout)
+		c.cancel(c.limit())
 	})
 }
 
@@ -157,15 +159,13 @@ func lenient(req *http.Request) bool { return flag(req.Context(), lenientKey{}) 
 // request is the caller's request under the call's context, for responses.
 func (c *call) request() *http.Request { return c.orig.WithContext(c) }
 
-// callerGone tells whether the caller has gone: by its context or by Cancel.
+// callerGone reports whether the caller has gone: by its context, its deadline
+// or Request.Cancel.
 func (c *call) callerGone() bool {
-	if c.caller.Err() != nil {
-		return true
-	}
-	select {
-	case <-c.canceled:
-		return true
-	default:
-		return false
-	}
+	return ending.Under(c.caller, c.canceled, nil).By != ending.Upstream
+}
+
+// limit is the error of Policy.Timeout.
+func (c *call) limit() *ending.TimeoutError {
+	return &ending.TimeoutError{What: "timeout", After: c.t.policy.Timeout}
 }

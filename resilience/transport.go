@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
-	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -53,32 +52,14 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return c.fail(err)
 	}
-	if t.std != nil && unsendable(req) {
-		passedOn = true
-		return c.finish(t.std.RoundTrip(req)) // refused for its own fault: no attempt, no verdict
-	}
 	r, err := c.prepare(req)
 	if err != nil {
 		return c.fail(err)
 	}
+	c.sent = r
 	c.startTimer()
 	passedOn = true
 	return c.finish(t.breaker.RoundTrip(r))
-}
-
-// unsendable reports whether net/http refuses the request itself. A value that
-// is no Idempotency-Key is no reason: it is not forwarded.
-func unsendable(req *http.Request) bool {
-	if !breaker.Unsendable(req) {
-		return false
-	}
-	h := retry.DropInvalidKey(req.Header)
-	if len(h) == len(req.Header) {
-		return true
-	}
-	r := req.WithContext(req.Context())
-	r.Header = h
-	return breaker.Unsendable(r)
 }
 
 // Client returns a new http.Client over the stack. It has no timeout of its

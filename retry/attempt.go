@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // Attempt is what is known of one attempt once it has ended.
@@ -112,7 +114,7 @@ type limit struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	state  atomic.Int32 // of limitRunning, limitStopped, limitFired
-	err    *TimeoutError
+	err    *ending.TimeoutError
 }
 
 const (
@@ -124,7 +126,7 @@ const (
 type limitKey struct{}
 
 func newLimit(ctx context.Context, after time.Duration) *limit {
-	l := &limit{err: &TimeoutError{After: after}}
+	l := &limit{err: &ending.TimeoutError{What: "attempt_timeout", After: after}}
 	l.Context, l.cancel = context.WithCancelCause(ctx)
 	l.timer = time.AfterFunc(after, func() {
 		if l.state.CompareAndSwap(limitRunning, limitFired) {

@@ -39,9 +39,9 @@ func await(req *http.Request, r releaser, limit time.Duration) error {
 		case <-timer.C:
 			return errBodyBusy
 		case <-req.Context().Done():
-			return contextErr(req, endOf(req), nil)
+			return endOf(req).Explain(nil)
 		case <-req.Cancel:
-			return contextErr(req, endOf(req), nil)
+			return endOf(req).Explain(nil)
 		}
 	}
 	return nil

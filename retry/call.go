@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // unseenWrite is how long a new attempt waits for the end of a write that was
@@ -33,7 +35,7 @@ type call struct {
 type outcome struct {
 	Attempt
 	resp *http.Response
-	end  end
+	end  ending.By
 }
 
 func newCall(t *Transport, req *http.Request) call {
@@ -170,23 +172,17 @@ func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
 	connected := f == nil || f.connected.Load()
 	// With a base that reports nothing, everything may have been sent.
 	silent := f != nil && c.t.asked && !f.asked.Load()
-	o.Sent = connected || silent
-	switch o.end = endOf(c.req); {
-	case l != nil && errors.Is(o.Err, l.err):
-		o.end = endTimeout
-	case o.end != endNone:
-		o.Err = contextErr(c.req, o.end, o.Err)
-	case localTimeout(o.Err, connected || silent):
-		o.end = endTimeout
-	}
-	o.Timeout = o.end == endTimeout
+	e := ending.Of(c.req, o.Err)
+	o.Sent = connected || silent && !ending.Unsendable(c.req)
+	o.end, o.Err = e.By, e.Explain(o.Err)
+	o.Timeout = o.end.Timeout()
 }
 
 // decide says whether another attempt follows, and after which wait. Each
 // reason against it leaves the answer whole.
 func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
 	t := c.t
-	if o.Number > t.set.maxRetries || c.once || o.end != endNone {
+	if o.Number > t.set.maxRetries || c.once || o.end != ending.Upstream || hopeless(o.Err) {
 		return 0, false
 	}
 	if o.resp != nil && !c.retryable(o.resp) {
@@ -278,7 +274,7 @@ func (c *call) pause(o *outcome, wait time.Duration) error {
 		// A slow drain must not use up the time that the attempt needs.
 		drop(o.resp, min(dropTime, c.room()-wait))
 	}
-	if d := time.Until(until); d > 0 && endOf(c.req) == endNone {
+	if d := time.Until(until); d > 0 && endOf(c.req).By == ending.Upstream {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
@@ -287,8 +283,8 @@ func (c *call) pause(o *outcome, wait time.Duration) error {
 		case <-c.req.Cancel:
 		}
 	}
-	if e := endOf(c.req); e != endNone {
-		return contextErr(c.req, e, nil)
+	if e := endOf(c.req); e.By != ending.Upstream {
+		return e.Explain(nil)
 	}
 	return nil
 }

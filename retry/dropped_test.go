@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
@@ -126,7 +127,7 @@ func TestCaseC7_AttemptTimeoutIsNotRetried(t *testing.T) {
 	rt := &retry.Transport{Base: base, Policy: testPolicy()}
 	rt.Policy.AttemptTimeout = 50 * time.Millisecond
 	req := request(t, "PUT", url, strings.NewReader("hello"))
-	var timeout *retry.TimeoutError
+	var timeout *ending.TimeoutError
 	require.ErrorAs(t, fail(t, rt, req), &timeout)
 	assert.EqualValues(t, 1, requests.Load())
 }

@@ -3,8 +3,10 @@ package retry_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -304,4 +306,28 @@ func TestUnderAClient(t *testing.T) {
 	}
 	var ne net.Error
 	require.True(t, errors.As(err, &ne) && ne.Timeout(), "%v", err)
+}
+
+// No wait mends a certificate that does not verify (contract 3).
+func TestACertificateThatDoesNotVerifyIsNotRetried(t *testing.T) {
+	var hits atomic.Int32
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	for name, base := range map[string]http.RoundTripper{
+		"bare":    &http.Transport{},
+		"wrapped": roundTripper((&http.Transport{}).RoundTrip),
+	} {
+		attempts := 0
+		rt := &retry.Transport{Base: base, Policy: retry.DefaultPolicy(), OnAttempt: func(*http.Request, retry.Attempt) { attempts++ }}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
+		require.NoError(t, err)
+		_, err = rt.RoundTrip(req)
+		var cert *tls.CertificateVerificationError
+		require.ErrorAs(t, err, &cert, name)
+		assert.Equal(t, 1, attempts, name)
+		rt.CloseIdleConnections()
+	}
+	assert.Zero(t, hits.Load())
 }

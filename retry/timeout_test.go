@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
@@ -45,7 +46,7 @@ func TestAttemptTimeout(t *testing.T) {
 				var seen []retry.Attempt
 				rt.OnAttempt = func(_ *http.Request, a retry.Attempt) { seen = append(seen, a) }
 				err := fail(t, rt, get(t.Context(), t))
-				var timeout *retry.TimeoutError
+				var timeout *ending.TimeoutError
 				require.ErrorAs(t, err, &timeout)
 				assert.Equal(t, 50*time.Millisecond, timeout.After)
 				var ne net.Error
@@ -145,7 +146,7 @@ func TestHeadersArrived(t *testing.T) {
 }
 
 func TestLocalTimeouts(t *testing.T) {
-	own := &retry.TimeoutError{After: time.Second}
+	own := &ending.TimeoutError{After: time.Second}
 	for name, row := range map[string]struct {
 		ctx   func(context.Context) (context.Context, context.CancelFunc)
 		reply reply
@@ -197,6 +198,24 @@ func TestLocalTimeouts(t *testing.T) {
 	}
 }
 
+// handshakeTimeout returns the error of Transport.TLSHandshakeTimeout, whose
+// type net/http does not export.
+func handshakeTimeout(t *testing.T) error {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	tr := &http.Transport{
+		DialContext:         func(context.Context, string, string) (net.Conn, error) { return ours, nil },
+		TLSHandshakeTimeout: time.Millisecond,
+	}
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://upstream.invalid", nil)
+	require.NoError(t, err)
+	_, err = tr.RoundTrip(req)
+	require.Error(t, err)
+	return err
+}
+
 // What the network or the dialler calls a timeout is a transport failure.
 func TestNetworkTimeoutsAreRetried(t *testing.T) {
 	for name, r := range map[string]reply{
@@ -204,7 +223,7 @@ func TestNetworkTimeoutsAreRetried(t *testing.T) {
 		"read":      trace(true, fails(fmt.Errorf("x: %w", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))),
 		"DNS":       fails(&net.DNSError{Err: "i/o timeout", IsTimeout: true}),
 		"ETIMEDOUT": trace(true, fails(os.NewSyscallError("read", syscall.ETIMEDOUT))),
-		"handshake": trace(false, fails(timeoutErr{})),
+		"handshake": fails(handshakeTimeout(t)),
 		"EOF":       trace(true, fails(io.ErrUnexpectedEOF)),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -103,7 +104,7 @@ func (b *guardBody) fetchWithin(p []byte) (int, error) {
 		if b.limit == limitLinger {
 			return n, io.EOF
 		}
-		return n, &TimeoutError{Kind: TimeoutEvent, After: b.g.Policy.EventTimeout}
+		return n, &ending.TimeoutError{What: limitEventTimeout, After: b.g.Policy.EventTimeout}
 	}
 	b.left = max(1, b.left-time.Since(start))
 	return n, err
@@ -187,20 +188,20 @@ func (b *guardBody) fate(err error) error {
 		return http.ErrBodyReadAfterClose
 	}
 	// A read that the caller cancelled can end as a clean EOF.
-	if done := callerDone(b.req); done != nil {
+	if done := callerDone(b.req, err); done != nil {
 		return done
 	}
 	e := &IncompleteError{
 		Provider: b.g.Provider, Format: b.format.String(), Events: b.st.Events(),
 		Reason: ReasonTransport, Err: err,
 	}
-	var timeout *TimeoutError
+	var timeout *ending.TimeoutError
 	switch {
 	case err == io.EOF:
 		e.Reason, e.Err = ReasonClosed, io.ErrUnexpectedEOF
 	case errors.Is(err, errMalformed):
 		e.Reason = ReasonMalformed
-	case errors.As(err, &timeout) && timeout.Kind == TimeoutEvent:
+	case errors.As(err, &timeout) && timeout.What == limitEventTimeout:
 		e.Reason = ReasonEventTimeout
 	case errors.As(err, &timeout):
 		e.Reason = ReasonIdleTimeout

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -209,9 +210,9 @@ func TestCaseB7_GoesSilent(t *testing.T) {
 		_, got, err := r.readAll(t, streamCall(t, chatPath))
 		assert.Equal(t, 200*time.Millisecond, time.Since(start))
 		aborted(t, got, C("a"))
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
-		assert.Equal(t, sg.TimeoutIdle, timeout.Kind)
+		assert.Equal(t, "idle_timeout", timeout.What)
 		incomplete(t, r, err, timeout, 1)
 		var inc *sg.IncompleteError
 		require.ErrorAs(t, err, &inc)
@@ -240,9 +241,9 @@ func TestCaseB8_Comments(t *testing.T) {
 		start := time.Now()
 		_, r, err := stream(t, chatPath, p, pings(part{hang: true})...)
 		assert.Equal(t, 500*time.Millisecond, time.Since(start))
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
-		assert.Equal(t, sg.TimeoutEvent, timeout.Kind)
+		assert.Equal(t, "event_timeout", timeout.What)
 		incomplete(t, r, err, timeout, 1)
 		var inc *sg.IncompleteError
 		require.ErrorAs(t, r.end(t).Err, &inc)
@@ -254,9 +255,9 @@ func TestCaseB8_Comments(t *testing.T) {
 			ps = append(ps, part{wait: 50 * time.Millisecond, data: ": ping\n\n"})
 		}
 		_, r, err := stream(t, chatPath, sg.Policy{EventTimeout: 500 * time.Millisecond}, ps...)
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
-		assert.Equal(t, sg.TimeoutEvent, timeout.Kind)
+		assert.Equal(t, "event_timeout", timeout.What)
 		assert.Empty(t, r.ends)
 	})
 	synctest.Test(t, func(t *testing.T) { // a data event restarts it, a slow caller does not count

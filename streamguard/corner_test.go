@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -49,15 +50,6 @@ func TestOlderCancelChannel(t *testing.T) {
 }
 
 func TestErrorTexts(t *testing.T) {
-	for _, c := range []struct{ kind, want string }{
-		{sg.TimeoutIdle, "upstream silent for 3s (idle_timeout)"},
-		{sg.TimeoutEvent, "no data event for 3s (event_timeout)"},
-		{sg.TimeoutFirstEvent, "no data event within 3s of the request (first_event_timeout)"},
-	} {
-		e := &sg.TimeoutError{Kind: c.kind, After: 3 * time.Second}
-		require.EqualError(t, e, c.want)
-		assert.True(t, e.Temporary())
-	}
 	_, ok := sg.Unmasked(nil)
 	assert.False(t, ok)
 	_, ok = sg.Unmasked(&http.Response{})
@@ -79,7 +71,7 @@ func TestCallersReasonIsTold(t *testing.T) {
 	r = stack(sse(part{data: C("a")}), sg.Policy{})
 	resp, err = r.guard.RoundTrip(request(t, ctx, chatPath, `{"stream":true}`))
 	require.NoError(t, err)
-	cancel(&sg.TimeoutError{Kind: "call"})
+	cancel(&ending.TimeoutError{What: "call"})
 	_, err = io.ReadAll(resp.Body)
 	require.NotErrorIs(t, err, context.Canceled)
 	require.NoError(t, resp.Body.Close())
@@ -106,7 +98,7 @@ func TestStreamThatWasNotAskedFor(t *testing.T) {
 		start := time.Now()
 		_, got, err := r.readAll(t, plainCall(t, chatPath))
 		aborted(t, got, C("a"))
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		assert.Equal(t, 200*time.Millisecond, time.Since(start))
 	})

@@ -77,5 +77,5 @@ func ExampleIdle() {
 	b, err := io.ReadAll(resp.Body)
 	fmt.Printf("%s: %v\n", b, err)
 	// Output:
-	// so far: upstream silent for 50ms (idle_timeout)
+	// so far: timed out after 50ms (idle_timeout)
 }

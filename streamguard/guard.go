@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -176,7 +177,7 @@ func (g *Guard) CloseIdleConnections() { closeIdle(g.Base) }
 // is sent. A nil *firstEvent has no limit. It needs a context of its own, which
 // is released when the body has ended.
 type firstEvent struct {
-	err    *TimeoutError
+	err    *ending.TimeoutError
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 
@@ -188,7 +189,7 @@ type firstEvent struct {
 
 func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Request) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	f := &firstEvent{err: &TimeoutError{Kind: TimeoutFirstEvent, After: d}, cancel: cancel}
+	f := &firstEvent{err: &ending.TimeoutError{What: limitFirstEvent, After: d}, cancel: cancel}
 	f.timer = time.AfterFunc(d, f.expire)
 	return f, req.WithContext(ctx)
 }
@@ -197,7 +198,7 @@ func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Req
 // begun at start, is a streaming one. It has no context to cancel: the body that
 // it watches is closed.
 func lateFirstEvent(start time.Time, d time.Duration) *firstEvent {
-	f := &firstEvent{err: &TimeoutError{Kind: TimeoutFirstEvent, After: d}, cancel: func(error) {}}
+	f := &firstEvent{err: &ending.TimeoutError{What: limitFirstEvent, After: d}, cancel: func(error) {}}
 	f.timer = time.AfterFunc(d-time.Since(start), f.expire)
 	return f
 }

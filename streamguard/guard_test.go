@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
@@ -189,7 +190,7 @@ func TestGuardAlone(t *testing.T) {
 		resp, err := g.RoundTrip(streamCall(t, chatPath))
 		require.NoError(t, err)
 		_, err = io.ReadAll(resp.Body)
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		require.NoError(t, resp.Body.Close())
 	})

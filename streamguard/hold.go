@@ -124,7 +124,7 @@ func (b *guardBody) holdEnd(err error) (*wire.Failure, error) {
 		return b.st.Failure(), nil
 	}
 	if !b.seen {
-		if done := callerDone(b.req); done != nil {
+		if done := callerDone(b.req, err); done != nil {
 			return nil, done
 		}
 		if err == io.EOF {

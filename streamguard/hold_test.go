@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
@@ -143,9 +144,9 @@ func TestBreakOffsWhileHeldBack(t *testing.T) {
 				p.HoldUntil = mode
 				start := time.Now()
 				_, r, err := stream(t, chatPath, p, part{data: head}, part{hang: true})
-				var timeout *sg.TimeoutError
+				var timeout *ending.TimeoutError
 				require.ErrorAs(t, err, &timeout)
-				assert.Equal(t, sg.TimeoutIdle, timeout.Kind)
+				assert.Equal(t, "idle_timeout", timeout.What)
 				assert.Equal(t, 200*time.Millisecond, time.Since(start))
 				assert.Empty(t, r.ends)
 			})
@@ -217,9 +218,9 @@ func TestFirstEventTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				_, r, err := stream(t, chatPath, policy, parts...)
-				var timeout *sg.TimeoutError
+				var timeout *ending.TimeoutError
 				require.ErrorAs(t, err, &timeout)
-				assert.Equal(t, sg.TimeoutFirstEvent, timeout.Kind)
+				assert.Equal(t, "first_event_timeout", timeout.What)
 				assert.Equal(t, limit, time.Since(start))
 				assert.Empty(t, r.ends)
 			})
@@ -229,7 +230,7 @@ func TestFirstEventTimeout(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := stack(roundTripper(hangs), policy)
 			_, _, err := r.readAll(t, streamCall(t, chatPath))
-			var timeout *sg.TimeoutError
+			var timeout *ending.TimeoutError
 			require.ErrorAs(t, err, &timeout)
 		})
 	})
@@ -239,7 +240,7 @@ func TestFirstEventTimeout(t *testing.T) {
 			defer func() { _ = pw.Close() }()
 			r := stack(answer("text/event-stream", pr), policy)
 			_, _, err := r.readAll(t, streamCall(t, chatPath))
-			var timeout *sg.TimeoutError
+			var timeout *ending.TimeoutError
 			require.ErrorAs(t, err, &timeout)
 		})
 	})

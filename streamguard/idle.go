@@ -7,11 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // Idle bounds the silence inside a started body, of any format and any status.
 // After the first byte, a Read that waits longer than Timeout for the next one
-// fails with a [*TimeoutError] and the upstream's body is closed. Only the wait
+// fails with a [*ending.TimeoutError] and the upstream's body is closed. Only the wait
 // for the upstream counts, never the time that the caller takes between two
 // Reads. It starts no goroutine: one timer a body, armed while a Read waits.
 //
@@ -99,7 +101,7 @@ func (b *idleBody) Read(p []byte) (int, error) {
 	b.count(n)
 	if b.w.disarm() {
 		// What arrived with the timer's last tick is still handed out.
-		b.err = &TimeoutError{Kind: TimeoutIdle, After: b.timeout}
+		b.err = &ending.TimeoutError{What: limitIdle, After: b.timeout}
 		if n == 0 || err != nil && err != io.EOF {
 			err = b.err // not what closing the body made of it
 		}

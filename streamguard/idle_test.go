@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -86,7 +87,7 @@ func TestBytesThatComeWithTheIdleTimeoutDoNotHideIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := io.ReadAll(idleOver(t, &closing{text: "ab", closed: make(chan struct{})}))
 		assert.Equal(t, "ab", string(got))
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 	})
 }

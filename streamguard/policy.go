@@ -20,6 +20,13 @@ const (
 	IncompleteReadEOF   = "eof"   // after the appended event the body ends with a plain io.EOF
 )
 
+// The time limits, as the errors of package ending name them.
+const (
+	limitIdle         = "idle_timeout"
+	limitEventTimeout = "event_timeout"
+	limitFirstEvent   = "first_event_timeout"
+)
+
 // DefaultHoldLimit is how much of an answer [HoldComplete] holds, in bytes.
 const DefaultHoldLimit = 8 << 20
 

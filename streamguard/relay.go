@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -242,7 +243,7 @@ func (b *guardBody) finish(err error, closing []byte) {
 	b.over = true
 	b.end.Complete = fate == nil && b.end.Failure == nil
 	b.end.Err = fate
-	b.end.Closed = errors.Is(fate, context.Canceled) && !isTimeout(fate)
+	b.end.Closed = errors.Is(fate, context.Canceled) && !ending.SaysTimeout(fate)
 	b.mu.Unlock()
 }
 

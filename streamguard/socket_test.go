@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -143,7 +144,7 @@ func TestStallOverSockets(t *testing.T) {
 		start := time.Now()
 		_, got, err := r.readAll(t, streamCall(t, url))
 		aborted(t, got, C("a"))
-		var timeout *sg.TimeoutError
+		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		// How late the timer may be is synctest's business: this machine may be busy.
 		assert.GreaterOrEqual(t, time.Since(start), 150*time.Millisecond)

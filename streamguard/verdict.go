@@ -120,7 +120,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 	v := j.format.Judge(j.answer(resp), data)
 	if v.Failure != nil {
 		// A read that the caller cancelled can end like a short body.
-		if done := callerDone(req); done != nil {
+		if done := callerDone(req, nil); done != nil {
 			return nil, done
 		}
 		return j.fail(req, resp, v.Failure, data, false), nil
@@ -140,7 +140,7 @@ func (j *judge) answer(resp *http.Response) wire.Answer {
 
 // page answers for an HTML page.
 func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http.Response, error) {
-	if done := callerDone(req); done != nil {
+	if done := callerDone(req, nil); done != nil {
 		return nil, done
 	}
 	a := j.answer(resp)
@@ -151,7 +151,7 @@ func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http
 // cut answers for a body whose reading failed. One that stops short of what its
 // own framing promised is a bad answer; anything else is the transport's error.
 func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err error) (*http.Response, error) {
-	if done := callerDone(req); done != nil {
+	if done := callerDone(req, err); done != nil {
 		return nil, done
 	}
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
