@@ -162,6 +162,9 @@ func wantObject(judge judgeFunc) judgeFunc {
 		if v := f.listed(a, b); v != nil {
 			return Verdict{Failure: v}
 		}
+		if a.answers(b) {
+			return Verdict{Empty: EmptyShape}
+		}
 		return f.noObject(a)
 	}
 }

@@ -57,6 +57,30 @@ func TestThePathDoesNotProveTheFormatOfABody(t *testing.T) {
 	}
 }
 
+// A list is no answer of any known format. One that holds something passes.
+func TestListsOfAnswers(t *testing.T) {
+	for body, want := range map[string]string{
+		`[{"generated_text":"hi"}]`:                                  wire.EmptyShape,
+		`[{"content":" a","stop":true},{"content":"b","stop":true}]`: wire.EmptyShape,
+		`[{"generated_text":"","error":{"code":"x"}}]`:               wire.ReasonHidden,
+		`[{"generated_text":"hi","detail":"boom"}]`:                  wire.ReasonDrift,
+		`[{"message":"boom"}]`:                                       wire.ReasonDrift,
+		`[{"id":"x"}]`:                                               wire.ReasonDrift,
+		`[{}]`:                                                       wire.ReasonDrift,
+		`[]`:                                                         wire.ReasonDrift,
+		`["hi"]`:                                                     wire.ReasonDrift,
+	} {
+		for _, f := range judging {
+			v := f.Judge(wire.Answer{}, []byte(body))
+			if v.Failure == nil {
+				assert.Equal(t, want, v.Empty, "%s: %s", f, body)
+			} else {
+				assert.Equal(t, want, v.Failure.Reason, "%s: %s", f, body)
+			}
+		}
+	}
+}
+
 // Another format's failure is one, and is rendered in the call's own format.
 func TestAnotherFormatsFailureIsJudgedByThatFormat(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -165,6 +165,7 @@ var patterns = [...]pattern{
 var ownFaults = [...]string{
 	"malformedmodel", "malformedtool", "malformedfunctioncall", "malformedoutput", "malformedresponse", "malformedupstream",
 	"invalidmodeloutput", "invalidmodelresponse", "invalidresponsefrom", "invalidupstream", "invalidserver", "upstreaminvalid",
+	"upstreamresponse", "backendresponse", "gatewayresponse", "providerresponse",
 }
 
 // builtIn returns the meaning of a word in its normal form.
@@ -172,14 +173,12 @@ func builtIn(word string) meaning {
 	if m, ok := exact[word]; ok {
 		return m
 	}
-	for _, s := range ownFaults {
-		if strings.Contains(word, s) {
-			return meaning{}
-		}
-	}
 	for i := range patterns {
-		if strings.Contains(word, patterns[i].holds) {
-			return patterns[i].meaning
+		if !strings.Contains(word, patterns[i].holds) {
+			continue
+		}
+		if m := patterns[i].meaning; m != clientFault || !holdsOne(word, ownFaults[:]) {
+			return m
 		}
 	}
 	return meaning{}

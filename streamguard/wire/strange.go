@@ -68,6 +68,20 @@ func (f *Format) noChoices(b []byte) Verdict {
 	return f.broken(ReasonNoChoices, "provider returned no choices")
 }
 
+// answers reports whether b, a valid array, is a list of answers in no known form,
+// such as [{"generated_text":"…"}]: of objects that hold something, and no error.
+func (a Answer) answers(b []byte) bool {
+	found := false
+	p := parse(b)
+	for ok := p.intoArray(); ok && p.objectElement(); {
+		for ok := p.object(); ok && p.member(); {
+			name := string(p.name)
+			found = p.filled() && !enveloping(name) || found
+		}
+	}
+	return found && !a.inspect(b).envelope()
+}
+
 // A goodEnd gathers the marks of success in another vendor's envelope.
 type goodEnd uint8
 

@@ -37,13 +37,14 @@ func (p *problem) ticket(a Answer, b []byte) bool {
 	var t ticket
 	q := parse(b)
 	t.read(&q, true)
-	return t.handle && (t.underWay || a.Deferred && !p.bareMessage())
+	return t.handle && !t.answer && (t.underWay || a.Deferred && !p.bareMessage())
 }
 
 // A ticket is what an object says of work to be done later.
 type ticket struct {
 	handle   bool // a name to ask for the answer by
 	underWay bool // a status says so
+	answer   bool // it holds one after all, however little that says
 }
 
 // read goes through an object; at the top also through those within which some
@@ -58,6 +59,11 @@ func (t *ticket) read(p *parser, top bool) {
 		case isState(name):
 			raw := p.raw()
 			t.underWay = t.underWay || string(raw) == "202" || underWay(unquote(raw))
+		case name == "code":
+			t.underWay = string(p.raw()) == "202" || t.underWay
+		case name == "choices" || name == "candidates" || name == "content" || name == "message":
+			k := p.kind()
+			t.answer = p.filled() && k != '"' || t.answer
 		case top && (name == "output" || name == "data" || name == "task" || name == "job"):
 			t.read(p, false)
 		default:
@@ -89,6 +95,10 @@ func isState(name string) bool {
 	return strings.HasSuffix(name, "status") || strings.HasSuffix(name, "state")
 }
 
+// statesOver are parts of the words for work that is over, well or not:
+// processing_complete, failed_to_start.
+var statesOver = [...]string{"complete", "finish", "done", "succe", "fail", "error", "cancel", "expired"}
+
 // statesUnderWay are parts of the words for work that is not over.
 var statesUnderWay = [...]string{
 	"queue", "created", "pending", "processing", "inprogress", "running", "submitted", "accepted", "scheduled", "starting",
@@ -100,8 +110,12 @@ func underWay(state string) bool {
 		return false
 	}
 	state = normal(state)
-	for _, s := range statesUnderWay {
-		if strings.Contains(state, s) {
+	return holdsOne(state, statesUnderWay[:]) && !holdsOne(state, statesOver[:])
+}
+
+func holdsOne(word string, parts []string) bool {
+	for _, p := range parts {
+		if strings.Contains(word, p) {
 			return true
 		}
 	}

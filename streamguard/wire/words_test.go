@@ -39,6 +39,7 @@ func TestWordsOfAnErrorAreReadByTheirParts(t *testing.T) {
 		"invalid_api_key": {401, false}, "model_not_found": {404, false}, "GatewayTimeout": {504, false},
 		// a server's own fault
 		"malformed_model_output": {502, false}, "malformed_tool_use": {502, false}, "MALFORMED_FUNCTION_CALL": {502, false},
+		"upstream_rate_limit": {429, false}, "invalid_json_in_upstream_response": {502, false},
 		"malformed_upstream_response": {502, false}, "invalid_upstream_response": {502, false},
 		"server_error": {502, false}, "internal_error": {502, false}, "unknown": {502, false},
 	} {
