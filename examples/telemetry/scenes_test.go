@@ -74,6 +74,8 @@ func scenes() []scene {
 		{name: "no choices", script: list(up.Hidden(up.HiddenEmptyChoices, 200))},
 		{name: "no usage", script: list(up.OK("hi").Usage(0, 0))},
 		{name: "no output", path: "/v1/responses", body: `{"model":"m1","input":"hi"}`, script: list(up.OK("hi").Set("output", []any{}))},
+		{name: "unknown shape", script: list(up.Body("application/json", `{"generated_text":"hi"}`))},
+		{name: "accepted", script: list(up.Body("application/json", `{"id":"x","status":"queued"}`))},
 		{name: "drift", script: list(up.OK("hi").Drift("choices.0.message.content"))},
 
 		{name: "stream", body: streamed, script: list(up.OK("a", "b"))},
