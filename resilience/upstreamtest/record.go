@@ -14,11 +14,11 @@ import (
 
 // Bounds of what an Upstream remembers.
 const (
-	maxRequests  = 10_000    // requests
-	maxBody      = 1 << 20   // bytes of one body
-	maxBodies    = 32 << 20  // bytes of all bodies; the oldest are let go
-	maxNames     = 10_000    // models that are counted by name
-	maxInspected = 32 << 20  // bytes of a body that are searched for the model
+	maxRequests  = 10_000   // requests
+	maxBody      = 1 << 20  // bytes of one body
+	maxBodies    = 32 << 20 // bytes of all bodies; the oldest are let go
+	maxNames     = 10_000   // models that are counted by name
+	maxInspected = 32 << 20 // bytes of a body that are searched for the model
 )
 
 // Request is a request that was read in full, as it was recorded. Its Header
