@@ -55,6 +55,10 @@ type Builder struct {
 	// Base sends the attempts. Nil is a clone of http.DefaultTransport with a
 	// ResponseHeaderTimeout of 600 s.
 	Base http.RoundTripper
+	// Nested allows a Base that is itself a stack: each of this stack's attempts
+	// is then a call of that one. Without it Build refuses, since a nil Base
+	// after http.DefaultTransport was replaced by a stack means it by accident.
+	Nested bool
 	// MeterProvider receives the metrics. Nil: none.
 	MeterProvider metric.MeterProvider
 	// Logger receives the lines that the package documentation lists. Nil:
@@ -98,6 +102,10 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	base := b.Base
 	if base == nil {
 		base = defaultBase()
+	}
+	if below, ok := base.(*Transport); ok && !b.Nested {
+		return nil, fmt.Errorf("resilience: the base of provider %s is the stack of provider %s, which would retry and count every attempt: "+
+			"set Builder.Base (is http.DefaultTransport a stack?), or Builder.Nested if that is meant", provider, below.provider)
 	}
 	t.stack(base, b)
 	var err error

@@ -2,10 +2,13 @@ package resilience
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -21,35 +24,76 @@ type Error struct {
 	Provider string // configured name
 	Status   int    // 502 for a transport failure, 504 for a local timeout
 	Err      error  // of the transport, or an [ending.TimeoutError]; not nil
+
+	own []string // what may be quoted: of the request itself, and no secret
 }
 
-// Error names the provider and says what the transport said, but for what it
-// quotes: the upstream's bytes, or a URL with its query. Err has it all.
+// newError is the error of req's call. A plain HTTP answer to an https request
+// matches [http.ErrSchemeMismatch], as http.Client has it over a bare transport.
+func newError(provider string, status int, req *http.Request, err error) *Error {
+	if tlsErr, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(tlsErr.RecordHeader[:]) == "HTTP/" {
+		err = fmt.Errorf("%w: %w", http.ErrSchemeMismatch, err)
+	}
+	e := &Error{Provider: provider, Status: status, Err: err}
+	if req == nil {
+		return e
+	}
+	if req.URL != nil {
+		e.own = append(e.own, req.URL.Scheme, req.URL.Host, req.URL.Hostname(), req.Host)
+	}
+	for name := range req.Header {
+		e.own = append(e.own, name)
+	}
+	return e
+}
+
+// Error names the provider and says what the transport said. Of what it quotes
+// only the request's own scheme, host and header names stay: the rest may be
+// the upstream's bytes, or a URL with its query. Err has it all.
 func (e *Error) Error() string {
 	text := e.Err.Error()
 	var header textproto.ProtocolError
 	if errors.As(e.Err, &header) { // quotes without marks
 		text = "malformed response header"
 	}
-	return "provider " + e.Provider + ": " + withoutQuotes(text)
+	return "provider " + e.Provider + ": " + e.withoutQuotes(text)
 }
 
-// withoutQuotes empties what stands between double quotes, as %q writes them.
-func withoutQuotes(text string) string {
+// withoutQuotes empties what stands between double quotes, as %q writes them,
+// unless it is the request's own.
+func (e *Error) withoutQuotes(text string) string {
 	var b strings.Builder
-	quoted := false
+	for {
+		start := strings.IndexByte(text, '"')
+		if start < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:start+1])
+		quoted, rest, closed := cutQuote(text[start+1:])
+		if slices.Contains(e.own, quoted) {
+			b.WriteString(quoted)
+		}
+		if !closed {
+			return b.String()
+		}
+		b.WriteByte('"')
+		text = rest
+	}
+}
+
+// cutQuote cuts text behind the quotation mark that ends it. Within it a
+// backslash escapes the byte that follows.
+func cutQuote(text string) (quoted, rest string, closed bool) {
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++ // and what it escapes
-		case c == '"':
-			quoted = !quoted
-			b.WriteByte(c)
-		case !quoted:
-			b.WriteByte(c)
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[:i], text[i+1:], true
 		}
 	}
-	return b.String()
+	return text, "", false
 }
 
 // Unwrap returns the error that Error wraps.

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"net/url"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/resilience"
 )
@@ -33,4 +36,51 @@ func TestErrorTextQuotesNobody(t *testing.T) {
 		assert.Equal(t, "provider eu: "+c.want, e.Error())
 		assert.ErrorIs(t, e, c.err, "the whole is kept")
 	}
+}
+
+// What came from the request's URL and header names is the caller's own, what
+// stands in a value is not repeated.
+func TestErrorTextKeepsTheRequestsOwnWords(t *testing.T) {
+	t.Parallel()
+	bare := (&http.Transport{}).RoundTrip
+	tr, _ := build(t, roundTrip(bare), quick())
+	for _, c := range []struct {
+		spoil func(*http.Request)
+		want  string
+	}{
+		{func(r *http.Request) { r.URL.Scheme = "localhost" }, `unsupported protocol scheme "localhost"`},
+		{func(r *http.Request) { r.Header["X User"] = []string{"secret"} }, `invalid header field name "X User"`},
+		{func(r *http.Request) { r.Header.Set("X-User", "sec\nret") }, `invalid header field value for "X-User"`},
+	} {
+		req := chat(t, t.Context(), plainBody)
+		c.spoil(req)
+		_, _, err := do(t, tr, req)
+		require.ErrorContains(t, err, c.want)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestAPlainAnswerToAnHTTPSRequestIsRecognized(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	policy := quick()
+	policy.Retry.MaxRetries = 0
+	tr, _ := build(t, &http.Transport{}, policy)
+	req := chat(t, t.Context(), plainBody)
+	req.URL.Scheme, req.URL.Host = "https", srv.Listener.Addr().String()
+	resp, err := tr.Client().Do(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	require.ErrorIs(t, err, http.ErrSchemeMismatch)
+}
+
+func TestABaseThatIsAStackIsRefused(t *testing.T) {
+	t.Parallel()
+	below, _ := build(t, play(reply{}), quick())
+	_, err := resilience.Builder{Base: below}.Build("above", quick())
+	require.ErrorContains(t, err, "is the stack of provider")
+	_, err = resilience.Builder{Base: below, Nested: true}.Build("above", quick())
+	require.NoError(t, err)
 }

@@ -53,14 +53,14 @@ func (c *call) fail(err error) (*http.Response, error) {
 	case e.By == ending.Deadline:
 		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
 	case e.By == ending.Timer:
-		err = &Error{Provider: c.t.provider, Status: http.StatusGatewayTimeout, Err: err}
+		err = newError(c.t.provider, http.StatusGatewayTimeout, c.sent, err)
 		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
 	default:
 		reason := ending.ReasonTransportError
 		if e.By == ending.Request {
 			reason, err = ending.ReasonRequestError, ending.AsRequestError(err)
 		}
-		err = &Error{Provider: c.t.provider, Status: http.StatusBadGateway, Err: err}
+		err = newError(c.t.provider, http.StatusBadGateway, c.sent, err)
 		c.conclude(OutcomeTransportError, http.StatusBadGateway, reason, err)
 	}
 	if e.By != ending.Caller && c.t.policy.ErrorsAsResponses == RenderAll {

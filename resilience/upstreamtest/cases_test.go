@@ -117,7 +117,7 @@ func TestCaseC6_Bodies(t *testing.T) {
 	up.Default(ut.Status(503).At(-1, ut.Pings(0, -1)))
 	resp, _, err := open(t, r)
 	require.NoError(t, err)
-	_, err = io.CopyN(io.Discard, resp.Body, 1<<20)
+	_, err = io.CopyN(io.Discard, resp.Body, 64<<10)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	waitFor(t, up, func() bool { return up.Aborted() == 1 })

@@ -71,7 +71,7 @@
 // [Upstream.InFlight] and [Upstream.Aborted] tell of connections and of
 // clients that went away; [Upstream.Wait] waits until any of it is so, without
 // sleeping. All of it is bounded: the last 10,000 requests are kept, with the
-// first MiB of each body, 256 MiB of bodies in all.
+// first MiB of each body, 32 MiB of bodies in all.
 //
 // # In memory
 //

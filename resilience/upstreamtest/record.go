@@ -14,11 +14,11 @@ import (
 
 // Bounds of what an Upstream remembers.
 const (
-	maxRequests  = 10_000    // requests
-	maxBody      = 1 << 20   // bytes of one body
-	maxBodies    = 256 << 20 // bytes of all bodies; the oldest are let go
-	maxNames     = 10_000    // models that are counted by name
-	maxInspected = 32 << 20  // bytes of a body that are searched for the model
+	maxRequests  = 10_000   // requests
+	maxBody      = 1 << 20  // bytes of one body
+	maxBodies    = 32 << 20 // bytes of all bodies; the oldest are let go
+	maxNames     = 10_000   // models that are counted by name
+	maxInspected = 32 << 20 // bytes of a body that are searched for the model
 )
 
 // Request is a request that was read in full, as it was recorded. Its Header
@@ -32,7 +32,7 @@ type Request struct {
 	// RawQuery is the query without the question mark; see also Query.
 	RawQuery string
 	Header   http.Header
-	// Body is the first MiB of the body; nil too when more than 256 MiB of
+	// Body is the first MiB of the body; nil too when more than 32 MiB of
 	// later bodies have been recorded since.
 	Body   []byte
 	Size   int64    // bytes of the whole body
@@ -88,6 +88,9 @@ func receive(r *http.Request) (*Request, error) {
 	sum := sha256.New()
 	if r.Body != nil && r.Body != http.NoBody {
 		var kept bytes.Buffer
+		if n := r.ContentLength; n > 0 {
+			kept.Grow(int(min(n, maxInspected)) + bytes.MinRead) // room for the read that sees the end
+		}
 		body := io.TeeReader(r.Body, sum)
 		n, err := io.Copy(&kept, io.LimitReader(body, maxInspected))
 		if err != nil {
@@ -100,10 +103,8 @@ func receive(r *http.Request) (*Request, error) {
 		rec.full, rec.Size = kept.Bytes(), n+more
 	}
 	sum.Sum(rec.Sum[:0])
-	rec.Body = rec.full
-	if len(rec.Body) > maxBody {
-		rec.Body = bytes.Clone(rec.Body[:maxBody])
-	}
+	// What is remembered for long does not hold on to a buffer that grew.
+	rec.Body = bytes.Clone(rec.full[:min(len(rec.full), maxBody)])
 	rec.Format = formatOf(r.Method, r.URL.Path)
 	a := readAsks(rec.full)
 	rec.Model, rec.usage, rec.inputs = a.model, a.usage, a.inputs
