@@ -76,27 +76,13 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 		return Verdict{}
 	}
 	b := trimStart(body)
-	if a.Status == http.StatusAccepted {
+	switch {
+	case a.Status == http.StatusAccepted:
 		return f.accepted(a, b)
-	}
-	if len(b) == 0 || string(trim(b)) == "null" {
+	case len(b) == 0 || string(trim(b)) == "null":
 		return f.broken(ReasonEmpty, "provider returned empty response")
-	}
-	if f.anyBody && b[0] != '{' && b[0] != '[' && !isJSONType(a.ContentType) && mediaType(a.ContentType) != "text/html" {
-		return Verdict{}
-	}
-	switch b[0] {
-	case '{', '[':
-	case '<':
-		return f.page()
-	default:
-		if Sniff(b) == ShapeEvents && !isJSONType(a.ContentType) {
-			return Verdict{}
-		}
-		if !valid(b) {
-			return f.malformed(a)
-		}
-		return f.noObject(a)
+	case b[0] != '{' && b[0] != '[':
+		return f.unbracketed(a, b)
 	}
 	v := f.judge(f, a, b)
 	switch {
@@ -109,6 +95,22 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 		}
 	}
 	return v
+}
+
+// unbracketed judges a body that is no object and no array.
+func (f *Format) unbracketed(a Answer, b []byte) Verdict {
+	labelled := isJSONType(a.ContentType)
+	switch {
+	case f.anyBody && !labelled && mediaType(a.ContentType) != "text/html":
+		return Verdict{}
+	case b[0] == '<':
+		return f.page()
+	case Sniff(b) == ShapeEvents && !labelled:
+		return Verdict{}
+	case !valid(b):
+		return f.malformed(a)
+	}
+	return f.noObject(a)
 }
 
 func (f *Format) page() Verdict {

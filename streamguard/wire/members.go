@@ -84,16 +84,10 @@ func membersOf(b []byte) members {
 
 func (c *census) member(p *parser) {
 	k := p.kind()
-	object, list, word, boolean := k == '{', k == '[', k == '"', k == 't' || k == 'f'
+	object, word, boolean := k == '{', k == '"', k == 't' || k == 'f'
 	switch string(p.name) {
-	case "choices":
-		c.note(list || k == 'n', ofChat)
-	case "candidates":
-		c.note(list, ofGemini)
-	case "promptFeedback", "usageMetadata":
-		c.note(object, ofGemini)
 	case "content":
-		c.contentList, c.contentText = list, word
+		c.contentList, c.contentText = k == '[', word
 	case "stop_reason":
 		c.stopReason = word || k == 'n'
 	case "message":
@@ -112,6 +106,23 @@ func (c *census) member(p *parser) {
 		c.requestID = word
 	case "stop":
 		c.stop = boolean
+	default:
+		c.telling(p)
+		return
+	}
+	p.skip()
+}
+
+// telling consumes a member that says by itself what the object is, if any.
+func (c *census) telling(p *parser) {
+	k := p.kind()
+	switch string(p.name) {
+	case "choices":
+		c.note(k == '[' || k == 'n', ofChat)
+	case "candidates":
+		c.note(k == '[', ofGemini)
+	case "promptFeedback", "usageMetadata":
+		c.note(k == '{', ofGemini)
 	default:
 		c.word(p)
 		return

@@ -100,47 +100,56 @@ func responsesLarge(s *Stream, name []byte, p *problem) Mark {
 	return s.responses(&n, func() *problem { return p })
 }
 
-func responsesJudge(f *Format, a Answer, b []byte) Verdict {
-	var drift string
-	var status []byte
-	output, usage, background := false, false, false
-	p := parse(b)
+// A responseBody is what a whole response says.
+type responseBody struct {
+	drift                     string
+	status                    []byte
+	output, usage, background bool
+}
+
+func (r *responseBody) read(p *parser) {
 	for ok := p.object(); ok && p.member(); {
 		k := p.kind()
 		switch string(p.name) {
 		case "output":
 			if k != '[' && k != 'n' {
-				drift = "output: want array"
+				r.drift = "output: want array"
 			}
-			output = p.filled()
+			r.output = p.filled()
 		case "status":
-			if k != '"' && k != 'n' && drift == "" {
-				drift = "status: want string"
+			if k != '"' && k != 'n' && r.drift == "" {
+				r.drift = "status: want string"
 			}
-			status = text(p.raw())
+			r.status = text(p.raw())
 		case "usage":
-			usage = nonZero(p.raw())
+			r.usage = nonZero(p.raw())
 		case "background":
-			background = string(p.raw()) == "true"
+			r.background = string(p.raw()) == "true"
 		default:
 			p.skip()
 		}
 	}
-	if p.end() && string(status) == "failed" {
+}
+
+func responsesJudge(f *Format, a Answer, b []byte) Verdict {
+	var r responseBody
+	p := parse(b)
+	r.read(&p)
+	if p.end() && string(r.status) == "failed" {
 		return Verdict{Failure: f.told(a.inspect(b), b)}
 	}
-	if v, done := f.unfit(a, &p, output, status != nil || drift != ""); done {
+	if v, done := f.unfit(a, &p, r.output, r.status != nil || r.drift != ""); done {
 		return v
 	}
 	switch {
-	case drift != "":
-		return f.drift(a, drift, ReasonDrift)
-	case !background && string(status) == "completed" && !output:
+	case r.drift != "":
+		return f.drift(a, r.drift, ReasonDrift)
+	case !r.background && string(r.status) == "completed" && !r.output:
 		return Verdict{Empty: EmptyOutput}
-	case !background && !usage && output && responseOver(status):
+	case !r.background && !r.usage && r.output && responseOver(r.status):
 		return Verdict{Empty: EmptyUsage, Usable: true}
 	}
-	return Verdict{Usable: output}
+	return Verdict{Usable: r.output}
 }
 
 // responseOver reports whether a response with this status, nil for none, is an

@@ -59,16 +59,28 @@ func (t *ticket) read(p *parser, top bool) {
 		case isState(name):
 			raw := p.raw()
 			t.underWay = t.underWay || string(raw) == "202" || underWay(unquote(raw))
-		case name == "code":
-			t.underWay = string(p.raw()) == "202" || t.underWay
-		case name == "choices" || name == "candidates" || name == "content" || name == "message":
-			k := p.kind()
-			t.answer = p.filled() && k != '"' || t.answer
-		case top && (name == "output" || name == "data" || name == "task" || name == "job"):
-			t.read(p, false)
 		default:
-			p.skip()
+			t.member(p, name, top)
 		}
+	}
+}
+
+// member consumes a member that is neither a handle nor a state.
+func (t *ticket) member(p *parser, name string, top bool) {
+	switch name {
+	case "code":
+		t.underWay = string(p.raw()) == "202" || t.underWay
+	case "choices", "candidates", "content", "message":
+		k := p.kind()
+		t.answer = p.filled() && k != '"' || t.answer
+	case "output", "data", "task", "job":
+		if top {
+			t.read(p, false)
+			return
+		}
+		p.skip()
+	default:
+		p.skip()
 	}
 }
 
