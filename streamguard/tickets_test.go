@@ -1,8 +1,10 @@
 package streamguard_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -125,6 +127,22 @@ func TestAWSFailuresKeepTheirName(t *testing.T) {
 		assert.Equal(t, want.status, resp.StatusCode, body)
 		assert.Equal(t, want.name, resp.Header.Get("X-Amzn-Errortype"), body)
 	}
+}
+
+// An exception that comes as the first frame is named as a real status names it:
+// the clients look names up exactly.
+func TestAnExceptionAsTheFirstFrameKeepsItsName(t *testing.T) {
+	data, err := os.ReadFile("wire/testdata/bedrock/converse_throttled.bin")
+	require.NoError(t, err)
+	i := bytes.Index(data, []byte(":exception-type"))
+	require.Positive(t, i)
+	frame := data[i-13:] // before it 12 bytes of prelude and the length of the name
+	r := stack(answer("application/vnd.amazon.eventstream", pieces(string(frame))), sg.Policy{})
+	resp, got, err := r.readAll(t, plainCall(t, "http://up/model/m/converse-stream"))
+	require.NoError(t, err)
+	assert.Equal(t, 429, resp.StatusCode)
+	assert.Equal(t, "ThrottlingException", resp.Header.Get("X-Amzn-Errortype"))
+	assert.Contains(t, got, `"__type":"ThrottlingException"`)
 }
 
 // Words that a user adds hold for bodies and for streams, in both layers.

@@ -97,6 +97,8 @@ func bedrockName(status int) string {
 		return "ThrottlingException"
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		return "ModelTimeoutException"
+	case http.StatusFailedDependency:
+		return "ModelErrorException"
 	case http.StatusInternalServerError:
 		return "InternalServerException"
 	}
