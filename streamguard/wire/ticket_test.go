@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,18 +143,62 @@ func FuzzJudge(f *testing.F) {
 				}
 			}
 		}
-		var object map[string]json.RawMessage
-		if json.Unmarshal(b, &object) != nil {
-			if wire.Carries(b, wire.Chat) {
-				t.Fatalf("%q is no object", b)
+		object, once := decoded(b)
+		for g, want := range membership(object) {
+			if got := wire.Carries(b, g); got != want && once {
+				t.Fatalf("%s: %q: %t, want %t", g, b, got, want)
 			}
-			return
-		}
-		if _, ok := object["choices"]; !ok && string(object["object"]) == "" && wire.Carries(b, wire.Chat) {
-			t.Fatalf("%q has no choices", b)
-		}
-		if c := object["candidates"]; len(c) > 0 && c[0] == '[' && !wire.Carries(b, wire.Gemini) {
-			t.Fatalf("%q has candidates", b)
 		}
 	})
+}
+
+// decoded is the object b as encoding/json reads it, nil if it is none; once
+// says that no member occurs twice.
+func decoded(b []byte) (object map[string]json.RawMessage, once bool) {
+	if json.Unmarshal(b, &object) != nil {
+		return nil, true
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	_, _ = d.Token()
+	n := 0
+	for ; d.More(); n++ {
+		var v json.RawMessage
+		_, _ = d.Token()
+		if d.Decode(&v) != nil {
+			break
+		}
+	}
+	return object, n == len(object)
+}
+
+// membership says by encoding/json which formats' members an object carries.
+func membership(object map[string]json.RawMessage) map[*wire.Format]bool {
+	is := func(name, kinds string) bool {
+		v := object[name]
+		return len(v) > 0 && strings.IndexByte(kinds, v[0]) >= 0
+	}
+	word := func(name string) string {
+		var s string
+		if is(name, `"`) {
+			_ = json.Unmarshal(object[name], &s)
+		}
+		return s
+	}
+	named := func(name string, values ...string) bool { return slices.Contains(values, word(name)) }
+	eventType := word("event_type")
+	return map[*wire.Format]bool{
+		wire.Chat:      is("choices", "[n") || named("object", "chat.completion", "chat.completion.chunk", "text_completion"),
+		wire.Responses: named("object", "response") || strings.HasPrefix(word("type"), "response."),
+		wire.Messages: is("content", "[") && (named("type", "message") || is("stop_reason", `"n`)) || named("type", "message_start",
+			"message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop"),
+		wire.Gemini: is("candidates", "[") || is("promptFeedback", "{") || is("usageMetadata", "{"),
+		wire.Ollama: (is("done", "tf") || word("done_reason") != "") &&
+			(is("message", "{") || is("response", `"`) || is("created_at", `"`)),
+		wire.Cohere: is("message", "{") && is("finish_reason", `"`) || named("type", "message-start", "message-end", "content-start",
+			"content-delta", "content-end", "tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end",
+			"citation-start", "citation-end"),
+		wire.Interactions: named("object", "interaction") || eventType != "" && eventType != "error",
+		wire.DashScope:    is("output", "{") && is("request_id", `"`),
+		wire.Bedrock:      is("output", "{") && word("stopReason") != "",
+	}
 }
