@@ -68,8 +68,11 @@ func (e *Error) Temporary() bool {
 	return errors.As(e.Err, &t) && t.Temporary()
 }
 
-// errNoTarget is why a call ended before any target was tried.
-var errNoTarget = errors.New("every target is disabled or not allowed for this caller")
+// Why a call ended without any target, or any further one, to try.
+var (
+	errNoTarget = errors.New("every target is disabled or not allowed for this caller")
+	errNoneLeft = errors.New("no target is left to try")
+)
 
 // maxTraced bounds a Trace that outlives many calls.
 const maxTraced = 1024

@@ -30,7 +30,7 @@ type exchange struct {
 // request names, nil for none.
 func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.Response, error) {
 	ctx := req.Context()
-	call, parent := callFor(ctx)
+	call, parent, err := callFor(req)
 	if parent == nil {
 		call.room = len(c.targets)
 	}
@@ -46,6 +46,10 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		backup:    parent != nil && parent.backup,
 		preferred: preferred,
 	}
+	if err != nil {
+		x.release()
+		return nil, &Error{Err: err}
+	}
 	done := false
 	defer func() {
 		// A panic of a transport or of a target's func passes on, but nothing
@@ -58,7 +62,6 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 	done = true
 	x.release()
 	if parent == nil {
-		call.end()
 		c.tele.ended(ctx, call, &r)
 	}
 	switch {

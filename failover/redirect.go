@@ -64,8 +64,7 @@ func (c *Chain) guess(req *http.Request) *leg {
 			break
 		}
 	}
-	state, _ := callFor(req.Context())
-	l := &leg{call: state, target: t, first: true, sent: t.base, asked: req.URL}
+	l := &leg{call: newCall(req.Context()), target: t, first: true, sent: t.base, asked: req.URL}
 	switch {
 	case t.base != nil:
 		l.foreign = true
@@ -147,11 +146,17 @@ func ownResponse(resp *http.Response, asked, sent *url.URL) {
 // send is one leg over the target's transport. Whatever the transport says,
 // the response's request is one through which the leg is found.
 func send(t *target, l *leg, out *http.Request) (*http.Response, error) {
+	l.out.Store(out)
 	resp, err := t.rt.RoundTrip(out)
+	l.out.Store(nil)
 	if err != nil {
 		return nil, err
 	}
-	if got := legOf(resp); got == nil || got.call != l.call {
+	got := legOf(resp)
+	if got != nil && got.backup {
+		l.backup = true // whosever call it was
+	}
+	if got == nil || got.call != l.call {
 		resp.Request = out
 	}
 	return resp, nil

@@ -124,7 +124,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	if sub != nil {
 		r = w.descend(l, sub)
 	} else {
-		w.call.mark(t, w.model)
+		l.before = w.call.mark(t, w.model)
 		r = w.runner.run(w, l)
 	}
 	lim.lift(w, &r)
@@ -135,8 +135,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return false
 	}
 	w.keep(&r)
-	below := w.call.size() > known // a chain below has recorded its own targets
-	if !below && (!w.listed || !r.rejected) {
+	if !w.call.recorded(known, &r) && (!w.listed || !r.rejected) {
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
 			Start: start, Elapsed: time.Since(start),
@@ -288,7 +287,10 @@ func (w *walk) nothing() result {
 		}
 		return r
 	}
-	return result{err: errNoTarget, reason: ReasonUnavailable, empty: w.call.anyTried()}
+	if w.call.anyTried() {
+		return result{err: errNoneLeft, reason: ReasonUnavailable, empty: true}
+	}
+	return result{err: errNoTarget, reason: ReasonUnavailable}
 }
 
 func (w *walk) skipped(t *target, reason string) {
