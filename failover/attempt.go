@@ -18,6 +18,7 @@ const (
 	ReasonNotAllowed     = "not_allowed"            // skipped: not for this caller
 	ReasonUnavailable    = "unavailable"            // skipped: known to be unavailable
 	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
+	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
 	ReasonTransportError = ending.ReasonTransportError
 	ReasonTimeout        = ending.ReasonTimeout

@@ -15,15 +15,14 @@ import (
 // Chain asks its targets one after the other until one answers well. It is an
 // [http.RoundTripper], safe for concurrent use.
 type Chain struct {
-	policy   Policy
-	rules    *rules
-	targets  []*target
-	balance  *balancer // nil but for round_robin
-	cheapest int       // index for the strategy cost
-	models   bool      // some target replaces the model
-	named    bool      // some target keeps the request's model, which has to be known then
-	asks     bool      // some target, or one of a chain below, has an Allow
-	tele     *telemetry
+	policy  Policy
+	rules   *rules
+	targets []*target
+	balance *balancer // nil but for round_robin
+	models  bool      // some target replaces the model
+	named   bool      // some target keeps the request's model, which has to be known then
+	asks    bool      // some target, or one of a chain below, has an Allow
+	tele    *telemetry
 }
 
 // target is a Target, resolved once.
@@ -77,7 +76,6 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 	if p.Strategy == StrategyRoundRobin {
 		c.balance = newBalancer(c.targets)
 	}
-	c.cheapest = cheapest(c.targets)
 	return c, nil
 }
 

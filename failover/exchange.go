@@ -36,12 +36,14 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 	}
 	off := c.policy.Disabled || failoverOff(ctx)
 	f := pl.wire.Format
+	embeds := f.Inference() && !f.Generative()
 	x := &exchange{req: req, pl: pl}
 	w := &walk{
 		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.wire.Model, runner: x,
 		cancel:    req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
 		may:       !off && f.Generative() && pl.replayable(req),
-		pinned:    off || f.Inference() && !f.Generative(),
+		pinned:    off || embeds,
+		embeds:    embeds,
 		keyed:     true,
 		backup:    parent != nil && parent.backup,
 		preferred: preferred,

@@ -47,6 +47,8 @@ type walk struct {
 	runner    runner
 	may       bool    // the call may fail over
 	pinned    bool    // an open breaker is no reason to choose another target
+	embeds    bool    // vectors are asked for: those of two models must not mix
+	vectors   string  // the only model that may give them
 	backup    bool    // the chain itself is a backup in the call
 	keyed     bool    // the chain's first target is the whole call's first
 	preferred *target // that the request names; nil: the strategy picks
@@ -61,6 +63,9 @@ type walk struct {
 // do asks the targets in order until one answers well.
 func (w *walk) do() result {
 	c := w.chain
+	if w.embeds {
+		w.vectors = w.firstModel(c, w.preferred, w.model)
+	}
 	front, first := w.first()
 	for k := range c.targets {
 		i := at(k, front)
@@ -177,7 +182,7 @@ func (w *walk) descend(l *leg, sub *link) result {
 	down := &walk{
 		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
-		backup: l.backup, keyed: l.first, preferred: sub.preferred,
+		embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
 	}
 	if l.target.Lenient {
 		down.ctx = resilience.WithLenient(l)
@@ -203,6 +208,8 @@ func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
 		return ReasonDisabled, nil
 	case t.Allow != nil && !t.Allow(w.ask):
 		return ReasonNotAllowed, nil
+	case w.embeds && w.modelOf(t, w.model) != w.vectors:
+		return ReasonOtherModel, nil
 	case w.call.wasTried(t, w.model):
 		return ReasonTried, nil
 	case t.Available != nil && !t.Available():
@@ -237,7 +244,7 @@ func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.Op
 
 func rank(reason string) int {
 	return slices.Index([]string{
-		"", ReasonDisabled, ReasonNotAllowed, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
+		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
 	}, reason)
 }
 
