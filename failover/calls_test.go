@@ -15,16 +15,11 @@ import (
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
-// roundTrip is a RoundTripper made of a function.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 // tracing stands for otelhttp and its like: it clones the request under a
 // context of its own and wraps the body.
 func tracing(next http.RoundTripper) http.RoundTripper {
 	type spanKey struct{}
-	return roundTrip(func(req *http.Request) (*http.Response, error) {
+	return roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		out := req.Clone(context.WithValue(req.Context(), spanKey{}, 1))
 		if req.Body != nil {
 			out.Body = struct{ io.ReadCloser }{req.Body}
@@ -118,7 +113,7 @@ func TestATransportsLookUpIsAnotherCall(t *testing.T) {
 					assert.Equal(t, 200, got.StatusCode)
 					assert.Equal(t, "a/a-1:503 b/b-1:ok", trail(failover.AttemptsOf(got.Response)))
 				}
-				c := chain(t, failover.Policy{}, failover.Target{Name: "x/m", Provider: "x", Model: "m", Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				c := chain(t, failover.Policy{}, failover.Target{Name: "x/m", Provider: "x", Model: "m", Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 					if when == "before" {
 						look(req)
 					}
@@ -142,7 +137,7 @@ func TestALookUpOverTheNestedChainItself(t *testing.T) {
 	a, b := healthy(), failing(503)
 	inner := two(t, once(), b, a)
 	outer := chain(t, failover.Policy{},
-		failover.Target{Name: "in", Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		failover.Target{Name: "in", Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 			got := lookup(t, inner, req, "https://a.example/v1/responses/count", `{"model":"m"}`)
 			assert.Equal(t, 503, got.StatusCode, "of unknown format: the first target's answer")
 			return inner.RoundTrip(req)
@@ -190,7 +185,7 @@ func TestNestedChainBehindALayer(t *testing.T) {
 func TestALayerThatRetriesAChain(t *testing.T) {
 	a := newUpstream(reply{status: 503, body: `{}`}, reply{status: 200, body: okJSON})
 	inner := two(t, once(), a, failing(503))
-	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		resp, err := inner.RoundTrip(req)
 		if err != nil || resp.StatusCode < 500 {
 			return resp, err
@@ -210,7 +205,7 @@ func TestALayerThatRetriesAChain(t *testing.T) {
 // backup of that call is still a backup's.
 func TestALayerThatChangesTheRequest(t *testing.T) {
 	inner := two(t, once(), failing(503), healthy())
-	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		out := req.Clone(req.Context())
 		out.URL.RawQuery = "signed=1"
 		return inner.RoundTrip(out)
@@ -224,7 +219,7 @@ func TestALayerThatChangesTheRequest(t *testing.T) {
 func TestALayerThatOverrulesAChain(t *testing.T) {
 	boom := errors.New("boom")
 	inner := two(t, once(), healthy(), healthy())
-	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	outer := chain(t, failover.Policy{}, failover.Target{Name: "in", Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		resp, err := inner.RoundTrip(req)
 		require.NoError(t, err)
 		_ = resp.Body.Close()
@@ -239,7 +234,7 @@ func TestALayerThatOverrulesAChain(t *testing.T) {
 func TestEndlessLookUps(t *testing.T) {
 	var c *failover.Chain
 	asked, body := 0, func() string { return `{}` }
-	self := roundTrip(func(req *http.Request) (*http.Response, error) {
+	self := roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		asked++
 		ask := post(t, "https://a.example/v1/token", body()).WithContext(req.Context())
 		resp, err := c.RoundTrip(ask)

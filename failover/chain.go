@@ -35,7 +35,8 @@ type target struct {
 	virtual  *link  // a Router found that it names a virtual model
 	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
-	pure     bool // nothing but a model: says no way to reach it
+	secrets  []string // names of credentials, beside those that say so
+	pure     bool     // nothing but a model: says no way to reach it
 	tele     targetTelemetry
 }
 
@@ -84,9 +85,8 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 	in.Header = canonical(in.Header)
 	in.Query = cloneQuery(in.Query)
 	t := &target{
-		Target:  in,
-		rt:      in.Transport,
-		ownAuth: len(in.Header) > 0 || hasCredential(in.Query),
+		Target: in,
+		rt:     in.Transport,
 		pure: in.Provider == "" && in.Transport == nil && in.BaseURL == "" &&
 			in.Rewrite == nil && len(in.Header) == 0 && len(in.Query) == 0,
 		identity: identify(&in),
@@ -99,8 +99,8 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 		}
 		t.Query = joinQuery(t.base.Query(), in.Query)
 		t.base.RawQuery = ""
-		t.ownAuth = t.ownAuth || t.base.User != nil || hasCredential(t.Query)
 	}
+	t.ownAuth = len(in.Header) > 0 || hasCredential(t.Query, t.secrets) || t.base != nil && t.base.User != nil
 	if t.rt == nil {
 		var err error
 		if t.rt, err = c.defaultStack(&in, stacks); err != nil {

@@ -19,12 +19,12 @@ type leg struct {
 	backup  bool     // not the target that the strategy put first
 	first   bool     // the chain's first: the one that gets the Idempotency-Key
 	sent    *url.URL // where its request went, redirects aside
-	asked   *url.URL // the caller's own URL
-	foreign bool     // sent is on another host than asked
+	foreign bool     // sent is on another host than what the caller asked for
 	limit   *limit   // nil: none
 	before  int      // how many targets were tried up to this one
 
-	out atomic.Pointer[http.Request] // what was sent, while the target's transport has it
+	asked *http.Request                // the caller's own
+	out   atomic.Pointer[http.Request] // what was sent, while the target's transport has it
 }
 
 type legKey struct{}

@@ -27,9 +27,8 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	out.URL = &u
 	home := wire.SameOrigin(out.URL, l.sent)
 	if !home || t.ownAuth || l.foreign {
-		wire.StripCredentials(out.Header)
-		out.Header.Del("Referer") // the caller's URL, query and all
-		out.URL.User = nil        // an http.Client resolves a Location against the caller's URL
+		wire.StripRedirected(out.Header, l.cookiesBefore(req), t.secrets...)
+		out.URL.User = nil // an http.Client resolves a Location against the caller's URL
 	}
 	if home {
 		t.setHeader(out)
@@ -38,7 +37,7 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 		}
 		out.URL.RawQuery = addQuery(out.URL.RawQuery, t.Query)
 	} else {
-		leaveSecrets(out.URL, t, l.sent, l.asked)
+		leaveSecrets(out.URL, t, l.sent, l.asked.URL)
 	}
 	if !l.first {
 		deleteHeader(out.Header, "Idempotency-Key")
@@ -53,6 +52,16 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	return resp, nil
 }
 
+// cookiesBefore returns the Cookie headers of the requests before a redirected
+// one.
+func (l *leg) cookiesBefore(req *http.Request) []string {
+	cookies := l.asked.Header["Cookie"]
+	if last := req.Response.Request; last != nil {
+		cookies = slices.Concat(cookies, last.Header["Cookie"])
+	}
+	return cookies
+}
+
 // guess is the leg that a redirected request seems to belong to where the
 // response before it does not tell, because somebody put it there: the first
 // target's. Its credentials go to where its base URL points, no further.
@@ -64,7 +73,7 @@ func (c *Chain) guess(req *http.Request) *leg {
 			break
 		}
 	}
-	l := &leg{call: newCall(req.Context()), target: t, first: true, sent: t.base, asked: req.URL}
+	l := &leg{call: newCall(req.Context()), target: t, first: true, sent: t.base, asked: req}
 	switch {
 	case t.base != nil:
 		l.foreign = true
@@ -97,7 +106,7 @@ func leaveSecrets(u *url.URL, t *target, sent, asked *url.URL) {
 	known := func(key, value string) bool {
 		for _, q := range []url.Values{t.Query, sent.Query(), asked.Query()} {
 			for k, values := range q {
-				if wire.CredentialKey(k) && slices.Contains(values, value) {
+				if wire.CredentialKey(k, t.secrets...) && slices.Contains(values, value) {
 					return true
 				}
 			}
