@@ -82,13 +82,13 @@ func NewLister(providerType string, client *http.Client, baseURL string, header 
 	if d.header != nil {
 		d.header(h)
 	}
-	return &httpLister{client: sameOriginClient(client), url: u, header: h, dialect: d}, nil
+	return &httpLister{client: sameOriginClient(client), url: u, header: &h, dialect: d}, nil
 }
 
 type httpLister struct {
 	client  *http.Client
 	url     *url.URL
-	header  http.Header
+	header  *http.Header // a pointer away: see redact.go
 	dialect dialect
 }
 
@@ -134,7 +134,7 @@ func (l *httpLister) page(ctx context.Context, cursor string) (page, error) {
 	if err != nil {
 		return page{}, &ListError{Reason: ReasonOther}
 	}
-	req.Header = l.header.Clone()
+	req.Header = (*l.header).Clone()
 	resp, err := l.client.Do(req)
 	if err != nil {
 		return page{}, transportError(ctx, err)

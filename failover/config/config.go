@@ -31,13 +31,13 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Config is a configuration that was read and checked. It does not change and
@@ -200,9 +200,7 @@ func (c Config) String() string {
 }
 
 // Format prints the configuration as [Config.String] does, whatever the verb.
-func (c Config) Format(f fmt.State, verb rune) {
-	_, _ = io.WriteString(f, c.String())
-}
+func (c Config) Format(f fmt.State, verb rune) { wire.Print(f, verb, c.String()) }
 
 // policies checks what only shows when all layers are put together, globally
 // and for each provider.
