@@ -290,7 +290,7 @@ func TestRewriteHasTheLastWord(t *testing.T) {
 			return nil
 		}})
 	got := ask(t, c, "m")
-	assert.Equal(t, "broken:transport_error b:ok", trail(failover.AttemptsOf(got.Response)))
+	assert.Equal(t, "broken:not_sent b:ok", trail(failover.AttemptsOf(got.Response)))
 	assert.Zero(t, a.count())
 	assert.Equal(t, "2", b.requests()[0].header.Get("X-A"))
 	assert.Equal(t, "https://a.example/deployments/x", b.requests()[0].url)

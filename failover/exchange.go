@@ -57,7 +57,8 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		// A panic of a transport or of a target's func passes on, but nothing
 		// stays open behind it.
 		if !done {
-			x.abandon(w)
+			x.release()
+			w.abandon()
 		}
 	}()
 	r := w.do()
@@ -70,6 +71,9 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 	case r.err == nil:
 		if l := legOf(r.resp); l != nil {
 			ownResponse(r.resp, req.URL, l.sent)
+		}
+		if r.ok && parent == nil {
+			call.watch(ctx, r.resp)
 		}
 		return r.resp, nil
 	case r.empty && parent != nil:
@@ -85,7 +89,7 @@ func (c *call) failed(parent *leg, e ending.Ending, err error) error {
 	if parent != nil || e.By == ending.Caller || e.By == ending.Deadline {
 		return err
 	}
-	return &Error{Attempts: c.list(), Err: err}
+	return c.failure(err)
 }
 
 // errNothingLeft tells the chain above that all targets were tried already.
@@ -120,14 +124,6 @@ func (x *exchange) release() {
 	}
 }
 
-// abandon closes what a walk that will not end holds.
-func (x *exchange) abandon(w *walk) {
-	x.release()
-	if resp := w.last.resp; resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // nobody will see the answer
-	}
-}
-
 // sub implements runner.
 func (x *exchange) sub(t *target) *link { return t.virtual }
 
@@ -135,7 +131,11 @@ func (x *exchange) sub(t *target) *link { return t.virtual }
 func (x *exchange) run(w *walk, l *leg) result {
 	out, err := x.request(l)
 	if err != nil {
-		return x.failed(w, l, err)
+		r := x.failed(w, l, err)
+		if r.reason == ReasonTransportError {
+			r.reason = ReasonNotSent
+		}
+		return r
 	}
 	// Replay: the call is a generative one with a body of its own for every
 	// target, and the answer before it was a failure that nobody has seen.

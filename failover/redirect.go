@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -43,11 +44,13 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 		deleteHeader(out.Header, "Idempotency-Key")
 	}
 	if err := redirectedBody(out, t); err != nil {
-		return nil, &Error{Attempts: l.call.list(), Err: err}
+		l.call.failedAt(nil)
+		return nil, l.call.failure(err)
 	}
 	resp, err := send(t, l, out)
 	if err != nil {
-		return nil, &Error{Attempts: l.call.list(), Err: ctxError(req.Context(), err)}
+		l.call.failedAt(out.URL)
+		return nil, l.call.failed(nil, ending.Of(req, nil), err)
 	}
 	return resp, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -18,8 +19,10 @@ type call struct {
 
 	mu       sync.Mutex
 	attempts []Attempt   // guarded by mu
+	traced   int         // guarded by mu: number of the last one in the trace
 	tried    []triedMark // guarded by mu
 	swept    bool        // guarded by mu: it has moved on once
+	host     string      // guarded by mu: the host of the last target without an answer
 }
 
 // triedMark is a concrete target: an entry, and the model it was asked for.
@@ -77,9 +80,26 @@ func (c *call) add(a Attempt) {
 		c.attempts = make([]Attempt, 0, room)
 	}
 	c.attempts = append(c.attempts, a)
-	c.mu.Unlock()
 	if c.trace != nil {
-		c.trace.add(a)
+		c.traced = c.trace.add(a)
+	}
+	c.mu.Unlock()
+}
+
+// failure is the error of a call that no target answered.
+func (c *call) failure(err error) *Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Error{Attempts: slices.Clone(c.attempts), Err: err, host: c.host}
+}
+
+// failedAt says where the request of a target without an answer went.
+func (c *call) failedAt(u *url.URL) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.host = ""
+	if u != nil {
+		c.host = u.Host
 	}
 }
 

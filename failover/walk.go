@@ -140,7 +140,11 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return false
 	}
 	w.keep(&r)
-	if !w.call.recorded(known, &r) && (!w.listed || !r.rejected) {
+	below := w.call.recorded(known, &r)
+	if !below && r.err != nil {
+		w.call.failedAt(l.sent)
+	}
+	if !below && (!w.listed || !r.rejected) {
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
 			Start: start, Elapsed: time.Since(start),
@@ -187,7 +191,22 @@ func (w *walk) descend(l *leg, sub *link) result {
 	if l.target.Lenient {
 		down.ctx = resilience.WithLenient(l)
 	}
-	return down.do()
+	done := false
+	defer func() {
+		if !done { // a panic passes on, but nothing stays open behind it
+			down.abandon()
+		}
+	}()
+	r := down.do()
+	done = true
+	return r
+}
+
+// abandon closes the answer in hand of a walk that will not end.
+func (w *walk) abandon() {
+	if resp := w.last.resp; resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // nobody will see it
+	}
 }
 
 // eligible reports whether a failure of the first target tried makes the call
