@@ -287,7 +287,8 @@ func (r *Registry) Models() []Model {
 // discovery knows: false for one that is offline, or whose list was never had
 // and that has no configured models, unless all providers fail at once, and
 // for one that was never added. Breakers do not enter: whoever sends asks them
-// anyway. It takes no lock and fits failover's Target.Available.
+// anyway. It takes no lock. A failover.Target asks it by a closure over the
+// provider's name: func() bool { return reg.Available("openai") }.
 func (r *Registry) Available(provider string) bool {
 	p := r.table.Load().byName[provider]
 	return p != nil && p.available.Load()
