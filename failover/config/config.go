@@ -35,6 +35,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -175,17 +176,17 @@ func (c *Config) Providers() []Provider {
 }
 
 // RefreshInterval is how often every model list is fetched anew, as
-// discovery.Config takes it: negative where the configuration says 0, never.
+// discovery.Config takes it: [discovery.Off] where the configuration says 0.
 func (c *Config) RefreshInterval() time.Duration { return interval(c.settings().refresh) }
 
 // RecheckInterval is how often the lists of failed providers are fetched
-// anew, as discovery.Config takes it: negative where the configuration says
-// 0, never.
+// anew, as discovery.Config takes it: [discovery.Off] where the configuration
+// says 0.
 func (c *Config) RecheckInterval() time.Duration { return interval(c.settings().recheck) }
 
 func interval(d time.Duration) time.Duration {
 	if d == 0 {
-		return -1
+		return discovery.Off
 	}
 	return d
 }

@@ -18,7 +18,7 @@ type Provider struct {
 	Type    string   // "openai", "anthropic", …: which credentials and which model list; never empty
 	BaseURL string   // what an SDK would take; never empty
 	Models  []string // configured models; nil for none
-	// ModelsMode is [ModelsFallback] or [ModelsAllowlist].
+	// ModelsMode is [discovery.ModeFallback] or [discovery.ModeAllowlist].
 	ModelsMode string
 
 	auth auth
