@@ -108,10 +108,12 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 
 // breakers asks the provider's stack, which is not our code. A panic there shows
 // no state.
-func (r *Registry) breakers(p *provider) (all []breaker.Snapshot) {
-	if p.Breakers != nil {
-		r.hook(p, "Breakers", func() { all = p.Breakers() })
+func (r *Registry) breakers(p *provider) []breaker.Snapshot {
+	if p.Breakers == nil {
+		return nil
 	}
+	var all []breaker.Snapshot
+	r.hook(p, "Breakers", func() { all = p.Breakers() })
 	return all
 }
 
