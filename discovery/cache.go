@@ -108,14 +108,18 @@ func readCache(path string) (map[string]cacheEntry, error) {
 // save writes the cache file if it is behind. A failure is logged and tried
 // again with the next list: the file is a help, not a need.
 func (r *Registry) save() {
+	if err := r.saveIfDirty(); err != nil {
+		r.log.Warn("model cache not written", "file", r.cfg.CacheFile, "error", err)
+	}
+}
+
+func (r *Registry) saveIfDirty() error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	if !r.dirty.Swap(false) {
-		return
+		return nil
 	}
-	if err := r.writeCache(); err != nil {
-		r.log.Warn("model cache not written", "file", r.cfg.CacheFile, "error", err)
-	}
+	return r.writeCache()
 }
 
 func (r *Registry) writeCache() error {

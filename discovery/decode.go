@@ -1,131 +1,232 @@
 package discovery
 
 import (
+	"bufio"
 	"encoding/json"
-	"math"
-	"strconv"
-	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 )
 
-// maxNameBytes bounds a model's name; real ones are under a hundred bytes.
-const maxNameBytes = 512
+// Bounds of a page beside those of a fetch.
+const (
+	maxCursorBytes = 4 << 10
+	maxMembers     = 1000 // beside the list
+)
 
-// list is the answer of a list endpoint, its entries not yet looked at.
-type list struct {
-	fields  map[string]json.RawMessage // nil for a bare array
-	entries []json.RawMessage
+// budget is what may still be read of a list, over all of its pages.
+type budget struct {
+	bytes   int64
+	entries int
 }
 
-// decodeList finds the list of models under the first of keys that is there.
-// It tells what a proxy or a failing upstream puts in its place apart from an
-// empty list, which is an answer.
-func decodeList(b []byte, keys ...string) (list, error) {
+func tooLarge(format string, bound any) *ListError {
+	return &ListError{Reason: ReasonTooLarge, words: "more than a list of models can be: over " + fmt.Sprintf(format, bound)}
+}
+
+// page is one decoded page of a list.
+type page struct {
+	models []Model
+	next   string // cursor of the next page; "" is the last
+	more   bool   // there is a next page, whether or not it has a cursor
+}
+
+// pageReader reads a list page by page: each is decoded while it arrives, so
+// that what is kept is bounded by what a list may hold and not by what is sent.
+type pageReader struct {
+	dialect
+	dec  *json.Decoder
+	left *int // entries
+
+	page  page
+	found int  // which of the dialect's keys the list was under; len(keys): none yet
+	seen  bool // the list had an entry, good or bad
+}
+
+// readPage decodes one page. The error is a *ListError but where body fails to
+// be read: then it is that error.
+func (d dialect) readPage(body io.Reader, left *budget) (page, error) {
+	limit, bound := left.bytes, maxListBytes
+	if limit > maxPageBytes {
+		limit, bound = maxPageBytes, maxPageBytes
+	}
+	in := &bounded{r: body, left: limit}
+	text := bufio.NewReader(in)
+	r := pageReader{dialect: d, dec: json.NewDecoder(text), left: &left.entries, found: len(d.keys)}
+	err := r.read(text)
+	left.bytes -= limit - in.left
 	switch {
-	case len(b) == 0:
-		return list{}, &ListError{Reason: ReasonNoList}
-	case b[0] == '<':
-		return list{}, &ListError{Reason: ReasonHTML}
-	case b[0] == '[':
-		var l list
-		if json.Unmarshal(b, &l.entries) != nil {
-			return list{}, &ListError{Reason: ReasonMalformed}
-		}
-		return l, nil
+	case in.over:
+		return page{}, tooLarge("%d bytes", bound)
+	case in.err != nil:
+		return page{}, in.err
+	case err != nil:
+		return page{}, err
 	}
-	var l list
-	if json.Unmarshal(b, &l.fields) != nil {
-		return list{}, &ListError{Reason: ReasonMalformed}
-	}
-	if hasError(l.fields["error"]) {
-		return list{}, &ListError{Reason: ReasonHidden}
-	}
-	for _, k := range keys {
-		raw, ok := l.fields[k]
-		if !ok {
-			continue
-		}
-		if string(raw) == "null" {
-			return list{}, &ListError{Reason: ReasonNoList}
-		}
-		if json.Unmarshal(raw, &l.entries) != nil {
-			return list{}, &ListError{Reason: ReasonMalformed}
-		}
-		return l, nil
-	}
-	return list{}, &ListError{Reason: ReasonNoList}
+	return r.page, nil
 }
 
-// hasError tells an error from the empty values that some APIs always send.
-func hasError(raw json.RawMessage) bool {
-	switch string(raw) {
-	case "", "null", "false", `""`, "{}", "[]", "0":
-		return false
+func (r *pageReader) read(text *bufio.Reader) error {
+	switch first, err := start(text); {
+	case err != nil:
+		return &ListError{Reason: ReasonNoList}
+	case first == '<':
+		return &ListError{Reason: ReasonHTML}
 	}
-	return true
+	err := r.value()
+	if err != nil {
+		return err
+	}
+	if _, err := r.dec.Token(); !errors.Is(err, io.EOF) {
+		return &ListError{Reason: ReasonMalformed} // something follows
+	}
+	if r.found == len(r.keys) {
+		return &ListError{Reason: ReasonNoList}
+	}
+	// A list of nothing but bad entries is malformed, not empty.
+	if r.seen && len(r.page.models) == 0 {
+		return &ListError{Reason: ReasonMalformed}
+	}
+	if r.more != "" && !r.page.more {
+		r.page.next = ""
+	}
+	return nil
 }
 
-// page reads the entries with read, skipping those that name no model. A list
-// of nothing but bad entries is malformed, not empty.
-func (l list) page(cursor string, read func(entry) Model) (page, error) {
-	p := page{models: make([]Model, 0, len(l.entries))}
-	owners := map[string]string{}
-	for _, raw := range l.entries {
+// start skips what may stand before the text, a byte order mark included, and
+// returns the first byte of it.
+func start(text *bufio.Reader) (byte, error) {
+	if mark, err := text.Peek(3); err == nil && string(mark) == "\ufeff" {
+		_, _ = text.Discard(3)
+	}
+	for {
+		b, err := text.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if !isBlank(b) {
+			return b, text.UnreadByte()
+		}
+	}
+}
+
+// value reads the page: an object with a list, or the bare list.
+func (r *pageReader) value() error {
+	t, err := r.dec.Token()
+	switch {
+	case err != nil:
+		return &ListError{Reason: ReasonMalformed}
+	case t == nil:
+		return &ListError{Reason: ReasonNoList} // null
+	case t == json.Delim('['):
+		r.found = 0
+		return r.entries()
+	case t != json.Delim('{'):
+		return &ListError{Reason: ReasonMalformed}
+	}
+	for n := 0; r.dec.More(); n++ {
+		if n == maxMembers {
+			return tooLarge("%d members", maxMembers)
+		}
+		key, err := r.dec.Token()
+		if err != nil {
+			return &ListError{Reason: ReasonMalformed}
+		}
+		name, _ := key.(string) // the decoder gives nothing else in a key's place
+		if err := r.member(name); err != nil {
+			return err
+		}
+	}
+	if _, err := r.dec.Token(); err != nil {
+		return &ListError{Reason: ReasonMalformed}
+	}
+	return nil
+}
+
+// member reads the value of one member of the page.
+func (r *pageReader) member(key string) error {
+	if i := slices.Index(r.keys, key); i >= 0 && i <= r.found {
+		r.found, r.page.models, r.seen = i, nil, false // the last one counts, as in encoding/json
+		return r.list()
+	}
+	switch key {
+	case "error":
+		var e failure
+		if err := r.dec.Decode(&e); err != nil {
+			return &ListError{Reason: ReasonMalformed}
+		}
+		if e {
+			return &ListError{Reason: ReasonHidden}
+		}
+		return nil
+	case r.next: // null and other types are no cursor
+		var s text
+		if err := r.dec.Decode(&s); err != nil {
+			return &ListError{Reason: ReasonMalformed}
+		}
+		if len(s) > maxCursorBytes || s == oversize {
+			return tooLarge("%d bytes of a page cursor", maxCursorBytes)
+		}
+		r.page.next = string(s)
+		return nil
+	case r.more:
+		var b flag
+		if err := r.dec.Decode(&b); err != nil {
+			return &ListError{Reason: ReasonMalformed}
+		}
+		r.page.more = bool(b)
+		return nil
+	}
+	return r.skip()
+}
+
+func (r *pageReader) skip() error {
+	var nothing ignored
+	if err := r.dec.Decode(&nothing); err != nil {
+		return &ListError{Reason: ReasonMalformed}
+	}
+	return nil
+}
+
+// list reads the member that holds the list.
+func (r *pageReader) list() error {
+	switch t, err := r.dec.Token(); {
+	case err != nil:
+		return &ListError{Reason: ReasonMalformed}
+	case t == nil:
+		return &ListError{Reason: ReasonNoList}
+	case t != json.Delim('['):
+		return &ListError{Reason: ReasonMalformed}
+	}
+	return r.entries()
+}
+
+// entries reads the list up to its closing bracket, skipping entries that name
+// no model. The bad ones count towards the bound.
+func (r *pageReader) entries() error {
+	for r.dec.More() {
+		if *r.left == 0 {
+			return tooLarge("%d models", maxModels)
+		}
+		*r.left--
+		r.seen = true
 		var e entry
-		if json.Unmarshal(raw, &e) != nil || e == nil {
-			continue
+		if err := r.dec.Decode(&e); err != nil {
+			var mistyped *json.UnmarshalTypeError
+			if !errors.As(err, &mistyped) {
+				return &ListError{Reason: ReasonMalformed}
+			}
+			continue // no object
 		}
-		m := read(e)
-		if !validName(m.ID) {
-			continue
-		}
-		if own, ok := owners[m.OwnedBy]; ok {
-			m.OwnedBy = own // hundreds of entries share few owners
-		} else {
-			m.OwnedBy = clip(m.OwnedBy, 128)
-			owners[m.OwnedBy] = m.OwnedBy
-		}
-		p.models = append(p.models, m)
-	}
-	if len(p.models) == 0 && len(l.entries) > 0 {
-		return page{}, &ListError{Reason: ReasonMalformed}
-	}
-	if cursor != "" {
-		if raw := l.fields[cursor]; raw != nil {
-			_ = json.Unmarshal(raw, &p.next) // null and other types are no cursor
+		m := r.dialect.model(e)
+		if validName(m.ID) {
+			m.OwnedBy = clip(m.OwnedBy, maxOwnerBytes)
+			r.page.models = append(r.page.models, m)
 		}
 	}
-	return p, nil
-}
-
-// entry is one model as the upstream describes it. Fields are read one by one,
-// so that an odd value costs this field and not the model.
-type entry map[string]json.RawMessage
-
-func (e entry) str(key string) string {
-	var s string
-	if raw := e[key]; len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return ""
+	if _, err := r.dec.Token(); err != nil {
+		return &ListError{Reason: ReasonMalformed}
 	}
-	return s
-}
-
-// created reads OpenAI's seconds and Anthropic's RFC 3339.
-func (e entry) created() time.Time {
-	if t, err := time.Parse(time.RFC3339, e.str("created_at")); err == nil {
-		return t
-	}
-	f, err := strconv.ParseFloat(string(e["created"]), 64)
-	if err != nil || math.IsNaN(f) || f <= 0 || f > 1e11 {
-		return time.Time{}
-	}
-	return time.Unix(int64(f), 0).UTC()
-}
-
-// validName refuses what no request could name.
-func validName(s string) bool {
-	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) &&
-		strings.TrimSpace(s) == s && strings.IndexFunc(s, unicode.IsControl) < 0
+	return nil
 }

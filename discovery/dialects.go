@@ -2,11 +2,9 @@ package discovery
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // azureAPIVersion is the generally available version of Azure's data plane
@@ -32,7 +30,8 @@ func openAI(base string) dialect {
 	return dialect{
 		base:    base,
 		resolve: func(u *url.URL) { u.Path += "/models" },
-		decode:  decodeOpenAI,
+		keys:    []string{"data"},
+		model:   openAIModel,
 	}
 }
 
@@ -79,24 +78,10 @@ func anthropic() dialect {
 			}
 		},
 		cursor: "after_id",
-		decode: func(b []byte) (page, error) {
-			p, err := decodeOpenAI(b)
-			if err != nil {
-				return page{}, err
-			}
-			var paging struct {
-				HasMore any `json:"has_more"`
-				LastID  any `json:"last_id"`
-			}
-			if err := json.Unmarshal(b, &paging); err != nil {
-				return page{}, &ListError{Reason: ReasonMalformed}
-			}
-			p.more, _ = paging.HasMore.(bool)
-			if p.more {
-				p.next, _ = paging.LastID.(string)
-			}
-			return p, nil
-		},
+		more:   "has_more",
+		next:   "last_id",
+		keys:   []string{"data"},
+		model:  openAIModel,
 	}
 }
 
@@ -117,10 +102,12 @@ func gemini() dialect {
 			}
 		},
 		cursor: "pageToken",
-		decode: decoder("nextPageToken", func(e entry) Model {
-			id := cmp.Or(e.str("name"), e.str("id"))
-			return Model{ID: strings.TrimPrefix(id, "models/"), OwnedBy: e.str("owned_by")}
-		}, "models", "data"),
+		next:   "nextPageToken",
+		keys:   []string{"models", "data"},
+		model: func(e entry) Model {
+			id := cmp.Or(e.Name, e.ID)
+			return Model{ID: strings.TrimPrefix(string(id), "models/"), OwnedBy: string(e.OwnedBy)}
+		},
 	}
 }
 
@@ -129,10 +116,10 @@ func ollama() dialect {
 	return dialect{
 		base:    "http://localhost:11434",
 		resolve: func(u *url.URL) { u.Path = trimAny(u.Path, "/v1", "/api") + "/api/tags" },
-		decode: decoder("", func(e entry) Model {
-			created, _ := time.Parse(time.RFC3339, e.str("modified_at"))
-			return Model{ID: cmp.Or(e.str("model"), e.str("name")), Created: created}
-		}, "models"),
+		keys:    []string{"models"},
+		model: func(e entry) Model {
+			return Model{ID: string(cmp.Or(e.Model, e.Name)), Created: e.ModifiedAt.Time}
+		},
 	}
 }
 
@@ -144,27 +131,19 @@ func cohere() dialect {
 			setDefault(u, "page_size", "1000")
 		},
 		cursor: "page_token",
-		decode: decoder("next_page_token", func(e entry) Model { return Model{ID: e.str("name")} }, "models"),
+		next:   "next_page_token",
+		keys:   []string{"models"},
+		model:  func(e entry) Model { return Model{ID: string(e.Name)} },
 	}
 }
 
-// decoder decodes a page whose list is under one of the keys, and whose cursor,
-// if it has any, is under the key cursor; read takes an entry apart.
-func decoder(cursor string, read func(entry) Model, keys ...string) func([]byte) (page, error) {
-	return func(b []byte) (page, error) {
-		l, err := decodeList(b, keys...)
-		if err != nil {
-			return page{}, err
-		}
-		return l.page(cursor, read)
+func openAIModel(e entry) Model {
+	created := e.CreatedAt.Time
+	if created.IsZero() {
+		created = e.Created.Time
 	}
+	return Model{ID: string(e.ID), OwnedBy: string(e.OwnedBy), Created: created}
 }
-
-// decodeOpenAI reads {"data":[{"id":…}]}; a bare array of entries, as some
-// servers answer, is taken too.
-var decodeOpenAI = decoder("", func(e entry) Model {
-	return Model{ID: e.str("id"), OwnedBy: e.str("owned_by"), Created: e.created()}
-}, "data")
 
 func setDefault(u *url.URL, key, value string) {
 	q := u.Query()

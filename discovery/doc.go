@@ -22,15 +22,22 @@
 //
 // A failed refresh replaces nothing: the provider is Offline, its models are
 // stale, [Registry.Models] hides them and [Registry.Available] says no, while
-// [Registry.Resolve] still finds them, so that direct calls go out. When every
-// provider that is asked fails at once, the fault is probably on our side of
-// the network: everything stays listed and routable, and shows Degraded.
+// [Registry.Resolve] still finds them, so that direct calls go out. When all
+// providers fail at once, the fault is probably on our side of the network:
+// everything stays listed and routable, and shows Degraded. A provider that
+// serves configured models and is never asked has not failed, so beside one the
+// others are Offline.
 // Substitutes are not made stale by a failure: they are what one serves from
 // when there is no list.
 //
 // An empty list from an upstream that had models, an error object or a page of
 // HTML in a 200, a page that fails halfway and a page cursor that repeats are
 // failed refreshes.
+//
+// What a list may cost is bounded, see [NewLister]. A lister, a hook, a log
+// handler or an error of theirs that panics or exits its goroutine fails that
+// one refresh or hook, is reported, and harms nothing else; a lister that does
+// not return is left behind.
 //
 // # Status
 //

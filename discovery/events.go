@@ -4,33 +4,82 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 )
 
 const (
+	maxLive   = 64               // live pages
+	liveEvery = time.Second      // how often they look for changes
 	liveBeat  = 15 * time.Second // a comment when nothing changed, so that proxies keep the connection
 	liveWrite = 10 * time.Second // longest write to a client that does not read
+	liveHold  = 10 * time.Second // how long a live page keeps its place whoever else comes
 )
 
+// places are the live pages of one registry. A client that never reads looks
+// like one that does for as long as the network's buffers take what is sent, so
+// none may keep its place for ever where others want one: the one that has been
+// there longest goes. A browser comes back by itself, a dead socket does not.
+type places struct {
+	mu    sync.Mutex
+	taken []*place // in the order in which they came
+}
+
+type place struct {
+	since time.Time
+	gone  chan struct{} // closed when the place was given to another
+}
+
+// take returns a place, nil if all are taken by those who came just now.
+func (ps *places) take() *place {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	now := time.Now()
+	if len(ps.taken) >= maxLive {
+		oldest := ps.taken[0]
+		if now.Sub(oldest.since) < liveHold {
+			return nil
+		}
+		close(oldest.gone)
+		ps.taken = slices.Delete(ps.taken, 0, 1)
+	}
+	p := &place{since: now, gone: make(chan struct{})}
+	ps.taken = append(ps.taken, p)
+	return p
+}
+
+func (ps *places) leave(p *place) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if i := slices.Index(ps.taken, p); i >= 0 {
+		ps.taken = slices.Delete(ps.taken, i, i+1)
+	}
+}
+
 // serveEvents sends each fragment that changed, looked at once a second, until
-// the client goes or Run ends. There is no queue to grow: a client that does
-// not read is left after ten seconds.
+// the client goes, its place is given away or Run ends. There is no queue to
+// grow: a client that blocks a write is left after ten seconds.
 func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
-	if r.page.subscribers.Add(1) > maxSubscribers {
-		r.page.subscribers.Add(-1)
-		w.Header().Set("Retry-After", "30")
+	place := r.page.live.take()
+	if place == nil {
+		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many live pages", http.StatusServiceUnavailable)
 		return
 	}
-	defer r.page.subscribers.Add(-1)
+	defer r.page.live.leave(place)
 	r.mu.RLock()
 	over := r.over
 	r.mu.RUnlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
 	rc := http.NewResponseController(w)
+	send := func(msg []byte) bool {
+		_ = rc.SetWriteDeadline(time.Now().Add(liveWrite)) // a writer without deadlines still works
+		_, err := w.Write(msg)
+		return err == nil && rc.Flush() == nil
+	}
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	sent := map[string]uint64{}
@@ -46,16 +95,17 @@ func (r *Registry) serveEvents(w http.ResponseWriter, req *http.Request) {
 		}
 		if len(msg) > 0 {
 			wrote = time.Now()
-			_ = rc.SetWriteDeadline(wrote.Add(liveWrite)) // a writer without deadlines still works
-			if _, err := w.Write(msg); err != nil || rc.Flush() != nil {
+			if !send(msg) {
 				return
 			}
 		}
 		select {
 		case <-req.Context().Done():
 			return
+		case <-place.gone:
+			return
 		case <-over:
-			_, _ = io.WriteString(w, "event: over\ndata: {}\n\n")
+			send([]byte("event: over\ndata: {}\n\n"))
 			return
 		case <-tick.C:
 		}

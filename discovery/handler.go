@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/surefoot-go/surefoot/breaker"
 )
 
 // Bounds of what a button may do.
@@ -35,14 +38,18 @@ type Document struct {
 // The page needs nothing from elsewhere and shows no word of an upstream but
 // the names of models. Put authentication in front of it; buttons are there
 // only with Config.EnableActions, and are protected against requests from
-// other sites.
+// other sites and under names that are not in Config.AllowedHosts.
+//
+// At most 64 pages follow changes at once. When all places are taken a new page
+// gets the place of the one that has been there longest, after its first ten
+// seconds; a browser comes back by itself.
 func (r *Registry) Handler() http.Handler { return http.HandlerFunc(r.serve) }
 
 // ReadyHandler answers a readiness probe with [Registry.Ready] as JSON, always
 // with HTTP 200.
 func (r *Registry) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		writeJSON(w, req, r.Ready())
+		writeJSON(w, req, http.StatusOK, r.Ready())
 	})
 }
 
@@ -60,7 +67,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 		case q.Has("events") && req.Method == http.MethodGet:
 			r.serveEvents(w, req)
 		case wantsJSON(req, q.Get("format")):
-			writeJSON(w, req, Document{Generated: time.Now().UTC(), Ready: r.Ready(), Providers: r.Status()})
+			writeJSON(w, req, http.StatusOK, Document{Generated: time.Now().UTC(), Ready: r.Ready(), Providers: r.Status()})
 		default:
 			r.servePage(w, req)
 		}
@@ -79,10 +86,10 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 }
 
-func writeJSON(w http.ResponseWriter, req *http.Request, v any) {
+func writeJSON(w http.ResponseWriter, req *http.Request, code int, v any) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		http.Error(w, "status cannot be encoded", http.StatusInternalServerError)
+		http.Error(w, "the answer cannot be encoded", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -90,6 +97,7 @@ func writeJSON(w http.ResponseWriter, req *http.Request, v any) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	w.WriteHeader(code)
 	if req.Method != http.MethodHead {
 		_, _ = w.Write(append(b, '\n'))
 	}
@@ -126,8 +134,14 @@ func wantsJSON(req *http.Request, format string) bool {
 
 // serveAction does what a button asks for. A request from another site is
 // refused by what the browser says of its origin, and, where a browser says
-// nothing, by a token that only the page knows.
+// nothing, by a token that only the page knows. Both are of no use against a
+// site whose own name was made to lead here, so the name has to be a known one.
 func (r *Registry) serveAction(w http.ResponseWriter, req *http.Request) {
+	if !r.cfg.hostAllowed(req.Host) {
+		http.Error(w, fmt.Sprintf("no actions under the host name %q: it is not among the allowed hosts (discovery.Config.AllowedHosts)",
+			clip(req.Host, 128)), http.StatusForbidden)
+		return
+	}
 	if http.NewCrossOriginProtection().Check(req) != nil {
 		http.Error(w, "request from another site", http.StatusForbidden)
 		return
@@ -167,28 +181,29 @@ func (r *Registry) act(req *http.Request) error {
 			return errors.New("this provider has no list to fetch")
 		}
 		r.mu.Lock()
-		r.startLocked(p, true)
+		r.startLocked(p, true, "")
 		r.mu.Unlock()
 	case "open", "reset":
 		if p.Controls == nil {
 			return errors.New("this provider has no breaker to act on")
 		}
-		if !p.hasBreaker(key) {
+		if !r.hasBreaker(p, key) {
 			return errors.New("no such breaker")
 		}
-		if action == "reset" {
-			p.Controls.Reset(key)
-			break
+		d, err := openFor(form.Get("seconds"))
+		if err != nil {
+			return err
 		}
-		d := openDefault
-		if s := form.Get("seconds"); s != "" {
-			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 || n > int(openMax/time.Second) {
-				return fmt.Errorf("seconds: want 1 to %d", int(openMax/time.Second))
+		did := r.hook(p, "Controls", func() {
+			if action == "reset" {
+				p.Controls.Reset(key)
+			} else {
+				p.Controls.ForceOpen(key, d)
 			}
-			d = time.Duration(n) * time.Second
+		})
+		if !did {
+			return errors.New("the breaker could not be acted on: its Controls panicked")
 		}
-		p.Controls.ForceOpen(key, d)
 	default:
 		return errors.New("no such action")
 	}
@@ -196,18 +211,19 @@ func (r *Registry) act(req *http.Request) error {
 	return nil
 }
 
+// openFor reads for how long a breaker is to be opened; "" is a minute.
+func openFor(seconds string) (time.Duration, error) {
+	if seconds == "" {
+		return openDefault, nil
+	}
+	n, err := strconv.Atoi(seconds)
+	if err != nil || n < 1 || n > int(openMax/time.Second) {
+		return 0, fmt.Errorf("seconds: want 1 to %d", int(openMax/time.Second))
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
 // hasBreaker keeps made-up keys from becoming breakers.
-func (p *provider) hasBreaker(key string) bool {
-	if key == "" {
-		return true
-	}
-	if p.Breakers == nil {
-		return false
-	}
-	for _, b := range p.Breakers() {
-		if b.Key == key {
-			return true
-		}
-	}
-	return false
+func (r *Registry) hasBreaker(p *provider, key string) bool {
+	return key == "" || slices.ContainsFunc(r.breakers(p), func(b breaker.Snapshot) bool { return b.Key == key })
 }

@@ -234,7 +234,7 @@ func (c *controls) note(s string) {
 
 func TestActions(t *testing.T) {
 	ctl, f := &controls{}, newFake("m")
-	r := registry(t, discovery.Config{EnableActions: true},
+	r := registry(t, discovery.Config{EnableActions: true, AllowedHosts: []string{"admin.test"}},
 		discovery.Provider{Name: "p", Lister: f, Controls: ctl, Breakers: func() []breaker.Snapshot {
 			return []breaker.Snapshot{{}, {Key: "m", State: breaker.Open}}
 		}},

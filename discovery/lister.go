@@ -1,11 +1,9 @@
 package discovery
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -16,7 +14,8 @@ import (
 // Bounds of one fetch. OpenRouter's list of hundreds of models takes hundreds
 // of kilobytes; nothing real comes near these.
 const (
-	maxPageBytes = 16 << 20
+	maxPageBytes = 8 << 20
+	maxListBytes = 32 << 20
 	maxPages     = 100
 	maxModels    = 20_000
 	maxRedirects = 5
@@ -24,18 +23,14 @@ const (
 
 // dialect is how one kind of API lists its models.
 type dialect struct {
-	base    string                          // the type's own base URL; "" where it has none
-	resolve func(u *url.URL)                // turns a base URL into the list's URL
-	header  func(h http.Header)             // headers that the API insists on; may be nil
-	cursor  string                          // query key of the next page; "" is no paging
-	decode  func(body []byte) (page, error) // one page
-}
-
-// page is one decoded page of a list.
-type page struct {
-	models []Model
-	next   string // cursor of the next page; "" is the last
-	more   bool   // there is a next page, whether or not it has a cursor
+	base    string              // the type's own base URL; "" where it has none
+	resolve func(u *url.URL)    // turns a base URL into the list's URL
+	header  func(h http.Header) // headers that the API insists on; may be nil
+	cursor  string              // query key of the next page; "" is no paging
+	next    string              // member with the next page's cursor
+	more    string              // member that says whether there is a next page; "": where there is a cursor
+	keys    []string            // members that may hold the list, the first that is there does; a bare list is taken, too
+	model   func(entry) Model   // reads an entry; it names no model where ID is not valid
 }
 
 // NewLister returns a lister for the API of a provider type: openai, vllm,
@@ -45,6 +40,11 @@ type page struct {
 // on redirects within the same origin, never to another host. A nil client is
 // a plain one over [http.DefaultTransport]; the time limit of a fetch is the
 // registry's.
+//
+// The list is decoded while it arrives. More than 8 MiB a page or 32 MiB in
+// all, 100 pages or 20,000 entries, bad ones included, are an error with
+// [ReasonTooLarge], and so is a page with more than 1,000 members beside its
+// list. All bytes are counted after decompression.
 //
 // Azure's list is a catalogue of base models, not of a resource's deployments.
 func NewLister(providerType string, client *http.Client, baseURL string, header http.Header) (Lister, error) {
@@ -82,13 +82,13 @@ func NewLister(providerType string, client *http.Client, baseURL string, header 
 	if d.header != nil {
 		d.header(h)
 	}
-	return &httpLister{client: sameOriginClient(client), url: u, header: h, dialect: d}, nil
+	return &httpLister{client: sameOriginClient(client), url: u, header: &h, dialect: d}, nil
 }
 
 type httpLister struct {
 	client  *http.Client
 	url     *url.URL
-	header  http.Header
+	header  *http.Header // a pointer away: see redact.go
 	dialect dialect
 }
 
@@ -101,16 +101,15 @@ func (l *httpLister) origin() string {
 // ListModels fetches all pages. Any page that fails fails the whole list.
 func (l *httpLister) ListModels(ctx context.Context) ([]Model, error) {
 	var all []Model
+	left := budget{bytes: maxListBytes, entries: maxModels}
 	seen := map[string]bool{}
 	cursor := ""
 	for range maxPages {
-		p, err := l.page(ctx, cursor)
+		p, err := l.page(ctx, cursor, &left)
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, p.models...); len(all) > maxModels {
-			return nil, &ListError{Reason: ReasonTooLarge, Err: fmt.Errorf("over %d models", maxModels)}
-		}
+		all = append(all, p.models...)
 		if l.dialect.cursor == "" || p.next == "" && !p.more {
 			return all, nil
 		}
@@ -120,10 +119,10 @@ func (l *httpLister) ListModels(ctx context.Context) ([]Model, error) {
 		seen[p.next] = true
 		cursor = p.next
 	}
-	return nil, &ListError{Reason: ReasonTooLarge, Err: fmt.Errorf("over %d pages", maxPages)}
+	return nil, tooLarge("%d pages", maxPages)
 }
 
-func (l *httpLister) page(ctx context.Context, cursor string) (page, error) {
+func (l *httpLister) page(ctx context.Context, cursor string, left *budget) (page, error) {
 	u := *l.url
 	if cursor != "" {
 		q := u.Query()
@@ -134,31 +133,27 @@ func (l *httpLister) page(ctx context.Context, cursor string) (page, error) {
 	if err != nil {
 		return page{}, &ListError{Reason: ReasonOther}
 	}
-	req.Header = l.header.Clone()
+	req.Header = (*l.header).Clone()
 	resp, err := l.client.Do(req)
 	if err != nil {
 		return page{}, transportError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		// A short error body is read so that its connection can be used again.
-		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		return page{}, &ListError{Reason: ReasonStatus, Status: resp.StatusCode}
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPageBytes+1))
+	if resp.ContentLength > maxPageBytes {
+		return page{}, tooLarge("%d bytes", maxPageBytes)
+	}
+	p, err := l.dialect.readPage(resp.Body, left)
+	if le, ok := err.(*ListError); ok { //nolint:errorlint // readPage wraps none; another one comes from the body
+		le.Status = resp.StatusCode
+		return page{}, le
+	}
 	if err != nil {
 		return page{}, transportError(ctx, err)
 	}
-	if len(body) > maxPageBytes {
-		return page{}, &ListError{Reason: ReasonTooLarge, Status: resp.StatusCode, Err: fmt.Errorf("over %d bytes", maxPageBytes)}
-	}
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
-	p, err := l.dialect.decode(body)
-	var le *ListError
-	if errors.As(err, &le) {
-		le.Status = resp.StatusCode
-	}
-	return p, err
+	return p, nil
 }
 
 // sameOriginClient copies c so that a redirect to another origin carries none

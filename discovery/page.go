@@ -10,16 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Bounds of the page.
-const (
-	maxPageModels  = 60 // listed in a card; the number of the others is told
-	maxSubscribers = 64 // live pages
-	liveEvery      = time.Second
-)
+// maxPageModels are listed in a card, with the number of the others.
+const maxPageModels = 60
 
 //go:embed page.html
 var pageHTML string
@@ -48,9 +43,9 @@ func counted(n int, what string) string {
 // pageState is what the pages of one registry share: the token of their forms
 // and, between live ones, what was rendered last.
 type pageState struct {
-	token       string
-	seed        maphash.Seed
-	subscribers atomic.Int64
+	token string
+	seed  maphash.Seed
+	live  places
 
 	mu   sync.Mutex // guards what follows
 	at   time.Time

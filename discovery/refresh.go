@@ -6,27 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // saveDelay gathers the lists of one round into one write of the cache file.
 const saveDelay = time.Second
 
-// flight is one fetch of one provider's list, waited for by any number of
-// callers. It belongs to none of them: each may stop waiting. It ends early
-// when Run ends or, where nobody keeps Run going, when the last of them left.
-type flight struct {
-	seq    uint64
-	cancel context.CancelFunc
-	done   chan struct{}
+// errStopping is the error of a fetch that Run's end cut short.
+var errStopping = fmt.Errorf("the registry is stopping: %w", context.Canceled)
 
-	// Valid once done is closed.
-	err     error
-	stopped bool // ended early: err says nothing of the provider
-
-	// Guarded by Registry.mu.
-	waiters int
-	dropped bool                // to end early: nothing is recorded
-	wanted  map[string]struct{} // models that it was begun or joined for
+// joined is a fetch and where its result comes.
+type joined struct {
+	p    *provider
+	f    *fetch
+	done <-chan singleflight.Result
 }
 
 // Run asks every provider, then again every refresh interval, and those that
@@ -90,33 +84,35 @@ func every(d time.Duration) (<-chan time.Time, func()) {
 func (r *Registry) stop() {
 	r.mu.Lock()
 	r.closing = true
-	var under []*flight
+	r.end()
+	var under []<-chan singleflight.Result
 	for _, p := range r.table.Load().order {
-		for _, f := range []*flight{p.background, p.forced} {
-			if f != nil {
-				f.drop()
-				under = append(under, f)
-			}
+		if p.forced != nil {
+			under = append(under, r.joinLocked(p, &r.refreshes, p.forced).done)
+		}
+		if p.background != nil {
+			under = append(under, r.joinLocked(p, &r.background, p.background).done)
 		}
 	}
 	r.mu.Unlock()
-	for _, f := range under {
-		<-f.done
+	for _, done := range under {
+		<-done
 	}
 	r.save()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.life, r.end = context.WithCancel(context.Background())
 	r.running, r.closing = false, false
 	close(r.over)
 }
 
-// start asks the providers that want tells, which runs under the lock.
+// start asks the providers that want selects; it runs under the lock.
 func (r *Registry) start(want func(*provider) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.table.Load().order {
 		if p.asked && want(p) {
-			r.startLocked(p, false)
+			r.startLocked(p, false, "")
 		}
 	}
 }
@@ -145,21 +141,19 @@ func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 			}
 		}
 	}
-	flights := make([]*flight, len(ps))
+	var fetches []joined
 	r.mu.Lock()
-	for i, p := range ps {
+	for _, p := range ps {
 		if p.asked {
-			flights[i] = r.startLocked(p, true)
-			flights[i].waiters++
+			j := r.startLocked(p, true, "")
+			j.f.waiters++
+			fetches = append(fetches, j)
 		}
 	}
 	r.mu.Unlock()
-	for i, f := range flights {
-		if f == nil {
-			continue
-		}
-		if err := r.wait(ctx, f); err != nil {
-			errs = append(errs, fmt.Errorf("provider %s: %w", ps[i].Name, err))
+	for _, j := range fetches {
+		if err := r.wait(ctx, j); err != nil {
+			errs = append(errs, fmt.Errorf("provider %s: %w", j.p.Name, err))
 		}
 	}
 	if ctx.Err() == nil {
@@ -170,18 +164,27 @@ func (r *Registry) Refresh(ctx context.Context, providers ...string) error {
 
 // wait returns how a fetch ended, or the reason of ctx if that is done before.
 // The caller has counted itself among the waiters.
-func (r *Registry) wait(ctx context.Context, f *flight) error {
-	defer r.leave(f)
+func (r *Registry) wait(ctx context.Context, j joined) error {
+	defer r.leave(j)
 	select {
-	case <-f.done:
-		return f.err
+	case res := <-j.done:
+		return res.Err
 	default:
 	}
 	select {
-	case <-f.done:
-		return f.err
+	case res := <-j.done:
+		return res.Err
 	case <-ctx.Done():
 		return ended(ctx)
+	}
+}
+
+func (r *Registry) leave(j joined) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j.f.waiters--; j.f.waiters == 0 && !r.running {
+		r.forget(j.p, j.f)
+		j.f.cancel()
 	}
 }
 
@@ -189,54 +192,38 @@ func (r *Registry) wait(ctx context.Context, f *flight) error {
 // cause.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
+	if errors.Is(contained(cause), err) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fmt.Errorf("%w: %w", err, contained(cause))
 }
 
-func (r *Registry) leave(f *flight) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f.waiters--; f.waiters == 0 && !r.running {
-		f.drop()
+// startLocked joins the fetch that is under way or begins one. A look-up joins
+// a forced one, too, and says which model it wants. The caller holds mu.
+func (r *Registry) startLocked(p *provider, forced bool, model string) joined {
+	group, under := &r.background, &p.background
+	if forced || p.forced != nil {
+		group, under = &r.refreshes, &p.forced
 	}
+	if *under == nil {
+		if r.closing {
+			stopping := make(chan singleflight.Result, 1)
+			stopping <- singleflight.Result{Err: errStopping}
+			return joined{p, &fetch{cancel: func() {}}, stopping}
+		}
+		// The fetch belongs to all who wait, so no caller's context goes in.
+		p.seq++
+		f := &fetch{seq: p.seq}
+		f.ctx, f.cancel = context.WithCancel(context.WithValue(r.life, probeKey{}, true))
+		*under = f
+	}
+	if model != "" {
+		(*under).want(model)
+	}
+	return r.joinLocked(p, group, *under)
 }
 
-func (f *flight) drop() {
-	f.dropped = true
-	f.cancel()
-}
-
-// startLocked joins the fetch that is under way or begins one. The caller
-// holds mu.
-func (r *Registry) startLocked(p *provider, forced bool) *flight {
-	switch {
-	case p.forced != nil && !p.forced.dropped:
-		return p.forced
-	case p.background != nil && !p.background.dropped && !forced:
-		return p.background
-	}
-	f := &flight{done: make(chan struct{}), cancel: func() {}}
-	if r.closing {
-		f.err, f.stopped = context.Canceled, true
-		close(f.done)
-		return f
-	}
-	// The fetch belongs to all who wait, so no caller's context goes in.
-	ctx := context.WithValue(context.Background(), probeKey{}, true)
-	ctx, f.cancel = context.WithTimeout(ctx, r.cfg.Timeout)
-	p.seq++
-	f.seq = p.seq
-	if forced {
-		p.forced = f
-	} else {
-		p.background = f
-	}
-	go func() {
-		defer f.cancel()
-		models, err := p.fetch(ctx)
-		r.land(p, f, models, err)
-	}()
-	return f
+// joinLocked begins f or, if it is under way, joins it. The caller holds mu.
+func (r *Registry) joinLocked(p *provider, group *singleflight.Group, f *fetch) joined {
+	return joined{p, f, group.DoChan(p.Name, func() (any, error) { return nil, r.run(p, f) })}
 }

@@ -102,8 +102,8 @@ func TestLoopIntervals(t *testing.T) {
 		ok, failing      int64 // fetches in three hours and a minute
 	}{
 		{"defaults", 0, 0, 4, 1 + 181},
-		{"recheck off", 0, -1, 4, 4},
-		{"both off", -1, -1, 1, 1},
+		{"recheck off", 0, discovery.Off, 4, 4},
+		{"both off", discovery.Off, discovery.Off, 1, 1},
 		{"own", 10 * time.Minute, time.Hour, 19, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -311,24 +311,42 @@ func TestAddRefuses(t *testing.T) {
 	} {
 		require.Error(t, r.Add(p), name)
 	}
-	_, err := discovery.NewRegistry(discovery.Config{Timeout: -1})
-	require.ErrorContains(t, err, "timeout")
+}
+
+// Zero is the default in every field, Off is off, and nothing else is negative.
+func TestConfigRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config discovery.Config
+		word   string
+	}{
+		"no timeout":         {discovery.Config{Timeout: discovery.Off}, "timeout"},
+		"negative timeout":   {discovery.Config{Timeout: -time.Second}, "timeout"},
+		"negative refresh":   {discovery.Config{RefreshInterval: -time.Second}, "refresh interval: -1s"},
+		"negative recheck":   {discovery.Config{RecheckInterval: -time.Minute}, "recheck interval: -1m0s"},
+		"no host":            {discovery.Config{AllowedHosts: []string{""}}, "allowed host"},
+		"a host and a path":  {discovery.Config{AllowedHosts: []string{"a.test/x"}}, "allowed host"},
+		"a URL":              {discovery.Config{AllowedHosts: []string{"https://a.test"}}, "allowed host"},
+		"a host of any name": {discovery.Config{AllowedHosts: []string{"*.a.test"}}, "allowed host"},
+	} {
+		_, err := discovery.NewRegistry(tc.config)
+		require.ErrorContains(t, err, tc.word, name)
+	}
 }
 
 func TestAllDownKeepsEverything(t *testing.T) {
 	a, b := newFake("a1"), newFake("b1")
 	r := registry(t, discovery.Config{}, discovery.Provider{Name: "a", Lister: a}, discovery.Provider{Name: "b", Lister: b},
-		discovery.Provider{Name: "fixed", Models: []string{"x"}, Mode: discovery.ModeAllowlist})
+		discovery.Provider{Name: "nothing", Mode: discovery.ModeAllowlist}) // serves nothing, so says nothing
 	require.NoError(t, r.Refresh(t.Context()))
 	a.set(errDown)
 	require.Error(t, r.Refresh(t.Context()))
-	assert.Equal(t, []string{"b/b1", "fixed/x"}, names(r.Models()))
+	assert.Equal(t, []string{"b/b1"}, names(r.Models()))
 	assert.False(t, r.Available("a"))
 	assert.True(t, r.Available("b"))
 
 	b.set(errDown)
 	require.Error(t, r.Refresh(t.Context()))
-	assert.Equal(t, []string{"a/a1", "b/b1", "fixed/x"}, names(r.Models()))
+	assert.Equal(t, []string{"a/a1", "b/b1"}, names(r.Models()))
 	for _, p := range []string{"a", "b"} {
 		assert.True(t, r.Available(p))
 		assert.Equal(t, discovery.StatusDegraded, statusOf(t, r, p).Status)
@@ -339,7 +357,43 @@ func TestAllDownKeepsEverything(t *testing.T) {
 	b.set(nil, "b1")
 	require.Error(t, r.Refresh(t.Context()))
 	assert.Equal(t, discovery.StatusOffline, statusOf(t, r, "a").Status)
-	assert.Equal(t, []string{"b/b1", "fixed/x"}, names(r.Models()))
+	assert.Equal(t, []string{"b/b1"}, names(r.Models()))
+}
+
+// Contract 8: a provider that serves from an allowlist has not failed, so the
+// others are not all down at once, however many of them are.
+func TestAllDownBesideAnAllowlistIsOffline(t *testing.T) {
+	for name, sound := range map[string]discovery.Provider{
+		"an allowlist": {Name: "fixed", Models: []string{"x"}, Mode: discovery.ModeAllowlist},
+		"no lister":    {Name: "fixed", Models: []string{"x"}},
+		"a catalogue":  {Name: "fixed", Catalog: []string{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newFake("a1"), newFake("b1")
+			r := registry(t, discovery.Config{}, discovery.Provider{Name: "a", Lister: a}, discovery.Provider{Name: "b", Lister: b}, sound)
+			require.NoError(t, r.Refresh(t.Context()))
+			a.set(errDown)
+			b.set(errDown)
+			require.Error(t, r.Refresh(t.Context()))
+			for _, p := range []string{"a", "b"} {
+				assert.Equal(t, discovery.StatusOffline, statusOf(t, r, p).Status)
+				assert.False(t, r.Available(p))
+				m, err := r.Resolve(t.Context(), p+"/"+p+"1")
+				require.NoError(t, err, "a direct call goes out")
+				assert.True(t, m.Stale)
+			}
+			assert.Equal(t, []string{"fixed/x"}, names(r.Models()))
+		})
+	}
+	// Added later, it counts from then on.
+	a := newFake("a1")
+	r := registry(t, discovery.Config{}, discovery.Provider{Name: "a", Lister: a})
+	require.NoError(t, r.Refresh(t.Context()))
+	a.set(errDown)
+	require.Error(t, r.Refresh(t.Context()))
+	assert.Equal(t, discovery.StatusDegraded, statusOf(t, r, "a").Status)
+	require.NoError(t, r.Add(discovery.Provider{Name: "fixed", Models: []string{"x"}, Mode: discovery.ModeAllowlist}))
+	assert.Equal(t, discovery.StatusOffline, statusOf(t, r, "a").Status)
 }
 
 func TestSources(t *testing.T) {

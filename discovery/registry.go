@@ -11,38 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-)
 
-// Defaults of [Config].
-const (
-	DefaultRefreshInterval = 3600 * time.Second
-	DefaultRecheckInterval = 60 * time.Second
-	DefaultTimeout         = 10 * time.Second
+	"golang.org/x/sync/singleflight"
 )
-
-// Config is what a registry may be told. The zero Config works.
-type Config struct {
-	// RefreshInterval is how often every provider is asked. 0 is
-	// [DefaultRefreshInterval], negative is off.
-	RefreshInterval time.Duration
-	// RecheckInterval is how often providers whose last refresh failed are
-	// asked. 0 is [DefaultRecheckInterval], negative is off (what a 0 in a
-	// configuration file stands for).
-	RecheckInterval time.Duration
-	// Timeout bounds one provider's fetch, all its pages together. It has
-	// nothing to do with the time limits of model calls. 0 is
-	// [DefaultTimeout].
-	Timeout time.Duration
-	// CacheFile keeps the last lists over a restart. "" is none. It is
-	// written whole or not at all; a damaged one is ignored.
-	CacheFile string
-	// Logger hears of refreshes that fail and recover. Nil is silent.
-	Logger *slog.Logger
-	// EnableActions puts buttons on the status page: recheck and, for
-	// providers with Controls, open and reset. Whoever may see the page may
-	// then press them: put authentication in front of the handler.
-	EnableActions bool
-}
 
 // Registry holds the models of each provider and how the providers are. Make
 // it with [NewRegistry]; all methods are safe for concurrent use.
@@ -56,11 +27,15 @@ type Registry struct {
 	listing atomic.Pointer[listing] // what Models returned last
 	version atomic.Uint64           // changes with what Models returns; written under mu
 
+	refreshes, background singleflight.Group // fetches of Refresh, and of the loops and look-ups
+
 	mu      sync.RWMutex // guards what follows and the fields of each provider that say so
 	allDown bool
 	running bool
-	closing bool          // Run is ending: no new fetch
-	over    chan struct{} // closed when Run ends
+	closing bool               // Run is ending: no new fetch
+	life    context.Context    // of all fetches: ends with Run
+	end     context.CancelFunc // ends life
+	over    chan struct{}      // closed when Run ends
 
 	dirty  atomic.Bool   // the cache file is behind
 	wake   chan struct{} // tells Run so
@@ -82,6 +57,7 @@ type provider struct {
 	window         window
 	available      atomic.Bool
 	hung           atomic.Int32 // fetches that outlived their time limit
+	faulty         atomic.Bool  // a hook panicked when it was called last
 
 	// Guarded by Registry.mu.
 	inventory     []Model // the last list, sorted by ID; never written to once here
@@ -92,9 +68,9 @@ type provider struct {
 	err           *ListError
 	checked       time.Time
 	lastGood      time.Time
-	background    *flight // a fetch of the loops or of a look-up
-	forced        *flight // a fetch of Refresh
-	seq, applied  uint64  // number of the last fetch begun, and of the last one whose result stands
+	background    *fetch // under way for the loops or for a look-up
+	forced        *fetch // under way for Refresh
+	seq, applied  uint64 // number of the last fetch begun, and of the last one whose result stands
 	misses        misses
 }
 
@@ -105,30 +81,23 @@ type listing struct {
 
 // NewRegistry returns an empty registry. It reads the cache file, if there is
 // one; one that cannot be read or is damaged is logged and ignored. It fails
-// on a negative time limit.
+// on a Config that is not valid.
 func NewRegistry(c Config) (*Registry, error) {
-	if c.Timeout < 0 {
-		return nil, fmt.Errorf("discovery: timeout: %v is negative, want 0 (default) or more", c.Timeout)
-	}
-	if c.RefreshInterval == 0 {
-		c.RefreshInterval = DefaultRefreshInterval
-	}
-	if c.RecheckInterval == 0 {
-		c.RecheckInterval = DefaultRecheckInterval
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+	c, err := c.resolved()
+	if err != nil {
+		return nil, err
 	}
 	r := &Registry{
 		cfg:  c,
-		log:  c.Logger,
+		log:  slog.New(slog.DiscardHandler),
 		page: newPageState(rand.Text()),
 		over: make(chan struct{}),
 		wake: make(chan struct{}, 1),
 	}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
+	if c.Logger != nil {
+		r.log = slog.New(quietHandler{c.Logger.Handler()})
 	}
+	r.life, r.end = context.WithCancel(context.Background())
 	r.table.Store(&table{byName: map[string]*provider{}})
 	if c.CacheFile != "" {
 		r.cache = r.loadCache()
@@ -162,7 +131,7 @@ func (r *Registry) Add(p Provider) error {
 	r.version.Add(1)
 	r.judge()
 	if r.running && np.asked {
-		r.startLocked(np, false)
+		r.startLocked(np, false, "")
 	}
 	return nil
 }
@@ -206,12 +175,12 @@ func named(provider string, ids []string) []Model {
 }
 
 // tidy returns a copy that is sorted, without duplicates and without names
-// that no request could carry.
+// that no request could carry. It bounds what a custom lister may say.
 func tidy(provider string, ms []Model) []Model {
 	out := make([]Model, 0, len(ms))
 	for _, m := range ms {
 		if validName(m.ID) {
-			m.Provider, m.Stale = provider, false
+			m.Provider, m.Stale, m.OwnedBy = provider, false, clip(m.OwnedBy, maxOwnerBytes)
 			out = append(out, m)
 		}
 	}
@@ -234,20 +203,17 @@ func (p *provider) stale(allDown bool) bool {
 }
 
 // judge applies the rule for all providers failing at once and renews what
-// Available answers. The caller holds mu and has changed the state of a
+// Available answers. A provider that is never asked and serves configured
+// models has not failed. The caller holds mu and has changed the state of a
 // provider.
 func (r *Registry) judge() {
-	asked, failed := 0, 0
 	ps := r.table.Load().order
+	failed, sound := false, false
 	for _, p := range ps {
-		if p.asked {
-			asked++
-		}
-		if p.failed {
-			failed++
-		}
+		failed = failed || p.failed
+		sound = sound || !p.failed && (p.asked || len(p.substitute) > 0)
 	}
-	all := asked > 0 && failed == asked
+	all := failed && !sound
 	if all != r.allDown {
 		r.allDown = all
 		r.version.Add(1)
@@ -287,7 +253,8 @@ func (r *Registry) Models() []Model {
 // discovery knows: false for one that is offline, or whose list was never had
 // and that has no configured models, unless all providers fail at once, and
 // for one that was never added. Breakers do not enter: whoever sends asks them
-// anyway. It takes no lock and fits failover's Target.Available.
+// anyway. It takes no lock. A failover.Target asks it by a closure over the
+// provider's name: func() bool { return reg.Available("openai") }.
 func (r *Registry) Available(provider string) bool {
 	p := r.table.Load().byName[provider]
 	return p != nil && p.available.Load()
@@ -296,6 +263,8 @@ func (r *Registry) Available(provider string) bool {
 // probeKey marks the context of the registry's own requests.
 type probeKey struct{}
 
+// isProbe asks a context that may be of somebody else's type.
 func isProbe(ctx context.Context) bool {
+	defer func() { _ = recover() }()
 	return ctx != nil && ctx.Value(probeKey{}) != nil
 }

@@ -66,7 +66,7 @@ func (m *misses) remember(names map[string]struct{}, now, until time.Time) {
 // rememberMisses notes what a fetch was begun or waited for and did not bring.
 // It runs with the fetch's result, under the same lock, so that nobody finds
 // neither the fetch nor what came of it. The caller holds mu.
-func (p *provider) rememberMisses(f *flight) {
+func (p *provider) rememberMisses(f *fetch) {
 	for name := range f.wanted {
 		if p.has(name) {
 			delete(f.wanted, name)
@@ -83,7 +83,7 @@ func (p *provider) rememberMisses(f *flight) {
 }
 
 // want notes a name for rememberMisses. The caller holds mu.
-func (f *flight) want(name string) {
+func (f *fetch) want(name string) {
 	if f.wanted == nil {
 		f.wanted = map[string]struct{}{}
 	}
@@ -184,36 +184,35 @@ func search(ms []Model, id string) (Model, bool) {
 // Nil says that what is known now is all there is to know.
 func (r *Registry) lookUp(ctx context.Context, p *provider, id, name string) error {
 	r.mu.Lock()
-	f := r.lookUpLocked(p, id, name)
-	if f != nil {
-		f.waiters++
-	}
+	j, ok := r.lookUpLocked(p, id, name)
 	r.mu.Unlock()
-	if f == nil {
+	if !ok {
 		return nil
 	}
-	switch err := r.wait(ctx, f); {
+	switch err := r.wait(ctx, j); {
+	case err == errStopping: //nolint:errorlint // ours, never wrapped: it says nothing of the model
+		return fmt.Errorf("%w: the registry is stopping", ErrUnavailable)
 	case err != nil && ctx.Err() != nil:
 		return err
-	case err != nil && f.stopped: // Run ended: that says nothing of the model
-		return fmt.Errorf("%w: the registry is stopping", ErrUnavailable)
 	}
 	return nil
 }
 
-// lookUpLocked returns a fetch to wait for, nil if there is none to be had. It
-// looks again: a fetch may have landed since the caller looked.
-func (r *Registry) lookUpLocked(p *provider, id, name string) *flight {
+// lookUpLocked returns a fetch to wait for, if there is one to be had, with the
+// caller among those who wait. It looks again: a fetch may have landed since
+// the caller looked.
+func (r *Registry) lookUpLocked(p *provider, id, name string) (joined, bool) {
 	now := time.Now()
 	if !p.asked || !validName(id) || p.has(id) || p.has(name) || p.misses.recall(id, now) {
-		return nil
+		return joined{}, false
 	}
-	if !p.underWay() && (r.closing || !p.misses.take(now)) {
-		return nil
+	underWay := p.forced != nil || p.background != nil
+	if !underWay && (r.closing || !p.misses.take(now)) {
+		return joined{}, false
 	}
-	f := r.startLocked(p, false)
-	f.want(id)
-	return f
+	j := r.startLocked(p, false, id)
+	j.f.waiters++
+	return j, true
 }
 
 // has reports whether the provider serves the model. The caller holds mu.
@@ -221,11 +220,6 @@ func (p *provider) has(id string) bool {
 	ms, _ := p.serving()
 	_, ok := search(ms, id)
 	return ok
-}
-
-// underWay reports whether a look-up would join a fetch. The caller holds mu.
-func (p *provider) underWay() bool {
-	return p.forced != nil && !p.forced.dropped || p.background != nil && !p.background.dropped
 }
 
 // lack says why a model is not there: it is unknown if the list is current,

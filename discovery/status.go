@@ -102,10 +102,19 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 		s.worsen(StatusDegraded, fmt.Sprintf("%s fails: %d of %d calls", clip(visible(m.Model), 64), m.Failures, m.Calls))
 		s.FailingModels = v.failing[:min(len(v.failing), maxShownFailing)]
 	}
-	if p.Breakers != nil {
-		s.addBreakers(p.Breakers(), v, now)
-	}
+	s.addBreakers(r.breakers(p), v, now)
 	return s
+}
+
+// breakers asks the provider's stack, which is not our code. A panic there shows
+// no state.
+func (r *Registry) breakers(p *provider) []breaker.Snapshot {
+	if p.Breakers == nil {
+		return nil
+	}
+	var all []breaker.Snapshot
+	r.hook(p, "Breakers", func() { all = p.Breakers() })
+	return all
 }
 
 // discovered is the status by discovery alone.

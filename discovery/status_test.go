@@ -284,3 +284,30 @@ func TestBreakersShownAreTheFirstByName(t *testing.T) {
 	assert.Equal(t, "m31", s.Breakers[31].Key)
 	assert.True(t, s.Breakers[0].NextProbe.IsZero(), "due: the next call is let through")
 }
+
+// A step of the wall clock neither hides a failure nor brings one back.
+func TestWindowGoesByTheMonotonicClock(t *testing.T) {
+	for _, step := range []time.Duration{10 * time.Minute, 24 * time.Hour, -10 * time.Minute, -24 * time.Hour} {
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+		begin := time.Now()
+		stepped := func(after time.Duration) time.Time {
+			return discovery.StepWallClock(begin.Add(after), int64(step/time.Second))
+		}
+		require.Equal(t, time.Second, stepped(time.Second).Sub(begin), "the monotonic clock does not step")
+		require.InDelta(t, step, stepped(0).Round(0).Sub(begin.Round(0)), 0, "the wall clock does")
+
+		r.ObserveAt(call("m", 500), begin)
+		f, ok := r.LastFailureAt("p", stepped(time.Second))
+		require.True(t, ok, "a second old, whatever the clock on the wall shows")
+		assert.Equal(t, "500", f.Reason)
+		// A rejection does not hide it before it has left the window …
+		rejected := resilience.Call{Provider: "p", Model: "m", Status: 503, Outcome: resilience.OutcomeRejected, Reason: "circuit_open"}
+		r.ObserveAt(rejected, stepped(9*time.Minute))
+		f, ok = r.LastFailureAt("p", stepped(9*time.Minute))
+		require.True(t, ok)
+		assert.Equal(t, "500", f.Reason)
+		// … and ten minutes are ten minutes.
+		_, ok = r.LastFailureAt("p", stepped(10*time.Minute))
+		assert.False(t, ok)
+	}
+}

@@ -73,6 +73,7 @@ type window struct {
 	lastKey string // model of the call that ended last
 	ended   bool   // there was one
 	failure CallFailure
+	failed  time.Time // when that was, with the monotonic reading that failure.Time has lost
 }
 
 // CallFailure is the failure of a call, without any word of the upstream's.
@@ -97,7 +98,7 @@ func (r *Registry) Observe(ctx context.Context, c resilience.Call) {
 }
 
 func (w *window) observe(c *resilience.Call, now time.Time) {
-	cancelled := c.Outcome == resilience.OutcomeCanceled || c.Outcome == "" && errors.Is(c.Err, context.Canceled)
+	cancelled := c.Outcome == resilience.OutcomeCanceled || c.Outcome == "" && errors.Is(contained(c.Err), context.Canceled)
 	failed := failedCall(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +119,8 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	w.ring(c.Model, at).add(at, failed)
 	// A rejection tells nothing that the breaker's state does not: it does not
 	// hide what opened the breaker.
-	if failed && (c.Outcome != resilience.OutcomeRejected || now.Sub(w.failure.Time) >= windowSpan) {
+	if failed && (c.Outcome != resilience.OutcomeRejected || now.Sub(w.failed) >= windowSpan) {
+		w.failed = now
 		w.failure = CallFailure{Time: now.UTC(), Model: w.lastKey, Status: c.Status, Reason: clip(cmp.Or(c.Reason, c.Outcome, "error"), 64)}
 	}
 }
@@ -204,7 +206,7 @@ func (w *window) view(now time.Time) view {
 	at := w.bucket(now)
 	w.all.advance(at)
 	v.calls, v.failures = int(w.all.sum.calls), int(w.all.sum.failures)
-	if v.failures > 0 && now.Sub(w.failure.Time) < windowSpan {
+	if v.failures > 0 && now.Sub(w.failed) < windowSpan {
 		v.failure = w.failure
 	}
 	for i := range buckets {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
@@ -18,11 +16,16 @@ const (
 	ReasonNotAllowed     = "not_allowed"            // skipped: not for this caller
 	ReasonUnavailable    = "unavailable"            // skipped: known to be unavailable
 	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
+	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
 	ReasonTransportError = ending.ReasonTransportError
 	ReasonTimeout        = ending.ReasonTimeout
 	ReasonCanceled       = ending.ReasonCanceled
 	ReasonRequestError   = ending.ReasonRequestError
+	ReasonNotSent        = "not_sent" // no answer: its request could not be built, so nothing was sent
+	// ReasonIncomplete, or another word of the stack's record: an answer that
+	// broke off after it had begun. In a [Trace] alone.
+	ReasonIncomplete = ending.ReasonIncomplete
 )
 
 // Attempt is one target of a call: tried, or passed over.
@@ -43,9 +46,12 @@ type Attempt struct {
 type Error struct {
 	Attempts []Attempt // all of the call, in order
 	Err      error     // of the last target tried, or why none was
+
+	host string // where that target's request went; "" if there was none
 }
 
-// Error says how many targets were tried and what the last one failed with.
+// Error says how many targets were tried, and what the last one failed with
+// and where: an http.Client puts the URL that the caller asked for before it.
 func (e *Error) Error() string {
 	tried := 0
 	for _, a := range e.Attempts {
@@ -53,7 +59,11 @@ func (e *Error) Error() string {
 			tried++
 		}
 	}
-	return fmt.Sprintf("failover: no target answered (%d tried, %d skipped): %v", tried, len(e.Attempts)-tried, e.Err)
+	where := ""
+	if e.host != "" {
+		where = e.host + ": "
+	}
+	return fmt.Sprintf("failover: no target answered (%d tried, %d skipped): %s%v", tried, len(e.Attempts)-tried, where, e.Err)
 }
 
 // Unwrap returns the last target's error.
@@ -68,44 +78,11 @@ func (e *Error) Temporary() bool {
 	return errors.As(e.Err, &t) && t.Temporary()
 }
 
-// errNoTarget is why a call ended before any target was tried.
-var errNoTarget = errors.New("every target is disabled or not allowed for this caller")
-
-// maxTraced bounds a Trace that outlives many calls.
-const maxTraced = 1024
-
-// Trace collects the attempts of every call made under its context, for code
-// that sees neither response nor error. It is safe for concurrent use.
-type Trace struct {
-	mu       sync.Mutex
-	attempts []Attempt // guarded by mu
-}
-
-type traceKey struct{}
-
-// WithTrace returns a context whose calls record their attempts in the Trace:
-// an SDK's own retries are calls of their own and follow in order. It holds
-// the last 1,024 attempts.
-func WithTrace(ctx context.Context) (context.Context, *Trace) {
-	t := &Trace{}
-	return context.WithValue(ctx, traceKey{}, t), t
-}
-
-// Attempts returns a copy of what was recorded so far.
-func (t *Trace) Attempts() []Attempt {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.attempts)
-}
-
-func (t *Trace) add(a Attempt) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.attempts) == maxTraced {
-		t.attempts = append(t.attempts[:0], t.attempts[1:]...)
-	}
-	t.attempts = append(t.attempts, a)
-}
+// Why a call ended without any target, or any further one, to try.
+var (
+	errNoTarget = errors.New("every target is disabled or not allowed for this caller")
+	errNoneLeft = errors.New("no target is left to try")
+)
 
 type offKey struct{}
 

@@ -17,12 +17,13 @@ import (
 //
 // fn gets a context that carries the target's model and ends with the target's
 // time limit (of the whole of fn; lifted once it returned well, so that a
-// stream lives on), and a copy of the target, whose Transport is its stack. It may be run several times, one
-// after the other, so it must build its request anew each time. What
+// stream lives on), and a copy of the target, whose Transport is its stack. It
+// may be run several times, one after the other, so it must build its requests
+// anew each time; over a chain or router, each of them is a call of its own. What
 // [Policy.Classify] does not know counts as a transport failure and moves on.
 // Allow is asked with a request that has no more than the context.
 func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target) (T, error)) (T, error) {
-	state, parent := callFor(ctx)
+	state := newCall(ctx)
 	f := &function[T]{fn: fn, classify: c.policy.Classify}
 	if f.classify == nil {
 		f.classify = ClassifyError
@@ -31,13 +32,10 @@ func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target)
 	ask := &http.Request{Method: http.MethodPost, URL: &url.URL{}, Header: http.Header{}}
 	w := &walk{
 		chain: c, call: state, ctx: ctx, ask: ask.WithContext(ctx), model: resilience.ModelOf(ctx),
-		runner: f, may: !off, pinned: off, keyed: true, backup: parent != nil && parent.backup,
+		runner: f, may: !off, pinned: off, keyed: true,
 	}
 	r := w.do()
-	if parent == nil {
-		state.end()
-		c.tele.ended(ctx, state, &r)
-	}
+	c.tele.ended(ctx, state, &r)
 	if r.ok {
 		return f.value, nil
 	}

@@ -15,15 +15,14 @@ import (
 // Chain asks its targets one after the other until one answers well. It is an
 // [http.RoundTripper], safe for concurrent use.
 type Chain struct {
-	policy   Policy
-	rules    *rules
-	targets  []*target
-	balance  *balancer // nil but for round_robin
-	cheapest int       // index for the strategy cost
-	models   bool      // some target replaces the model
-	named    bool      // some target keeps the request's model, which has to be known then
-	asks     bool      // some target, or one of a chain below, has an Allow
-	tele     *telemetry
+	policy  Policy
+	rules   *rules
+	targets []*target
+	balance *balancer // nil but for round_robin
+	models  bool      // some target replaces the model
+	named   bool      // some target keeps the request's model, which has to be known then
+	asks    bool      // some target, or one of a chain below, has an Allow
+	tele    *telemetry
 }
 
 // target is a Target, resolved once.
@@ -36,7 +35,8 @@ type target struct {
 	virtual  *link  // a Router found that it names a virtual model
 	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
-	pure     bool // nothing but a model: says no way to reach it
+	secrets  []string // names of credentials, beside those that say so
+	pure     bool     // nothing but a model: says no way to reach it
 	tele     targetTelemetry
 }
 
@@ -77,7 +77,6 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 	if p.Strategy == StrategyRoundRobin {
 		c.balance = newBalancer(c.targets)
 	}
-	c.cheapest = cheapest(c.targets)
 	return c, nil
 }
 
@@ -86,9 +85,8 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 	in.Header = canonical(in.Header)
 	in.Query = cloneQuery(in.Query)
 	t := &target{
-		Target:  in,
-		rt:      in.Transport,
-		ownAuth: len(in.Header) > 0 || hasCredential(in.Query),
+		Target: in,
+		rt:     in.Transport,
 		pure: in.Provider == "" && in.Transport == nil && in.BaseURL == "" &&
 			in.Rewrite == nil && len(in.Header) == 0 && len(in.Query) == 0,
 		identity: identify(&in),
@@ -101,8 +99,8 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 		}
 		t.Query = joinQuery(t.base.Query(), in.Query)
 		t.base.RawQuery = ""
-		t.ownAuth = t.ownAuth || t.base.User != nil || hasCredential(t.Query)
 	}
+	t.ownAuth = len(in.Header) > 0 || hasCredential(t.Query, t.secrets) || t.base != nil && t.base.User != nil
 	if t.rt == nil {
 		var err error
 		if t.rt, err = c.defaultStack(&in, stacks); err != nil {

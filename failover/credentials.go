@@ -10,9 +10,9 @@ import (
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
-func hasCredential(q url.Values) bool {
+func hasCredential(q url.Values, words []string) bool {
 	for key := range q {
-		if wire.CredentialKey(key) {
+		if wire.CredentialKey(key, words...) {
 			return true
 		}
 	}
@@ -47,8 +47,8 @@ func stripQuery(raw string, drop func(key, value string) bool) string {
 	return strings.Join(kept, "&")
 }
 
-func stripCredentialKeys(raw string) string {
-	return stripQuery(raw, func(key, _ string) bool { return wire.CredentialKey(key) })
+func (t *target) stripCredentialKeys(raw string) string {
+	return stripQuery(raw, func(key, _ string) bool { return wire.CredentialKey(key, t.secrets...) })
 }
 
 // joinQuery returns the values of both, those of over where both have a key;

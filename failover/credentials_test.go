@@ -290,7 +290,7 @@ func TestRewriteHasTheLastWord(t *testing.T) {
 			return nil
 		}})
 	got := ask(t, c, "m")
-	assert.Equal(t, "broken:transport_error b:ok", trail(failover.AttemptsOf(got.Response)))
+	assert.Equal(t, "broken:not_sent b:ok", trail(failover.AttemptsOf(got.Response)))
 	assert.Zero(t, a.count())
 	assert.Equal(t, "2", b.requests()[0].header.Get("X-A"))
 	assert.Equal(t, "https://a.example/deployments/x", b.requests()[0].url)
@@ -329,4 +329,87 @@ func TestTargetsAreCopied(t *testing.T) {
 	}
 	assert.Equal(t, []string{"2"}, h["X-A"])
 	assert.True(t, slices.ContainsFunc(u.requests(), func(s sent) bool { return strings.HasSuffix(s.url, "?q=1") }))
+}
+
+// A gateway's key must not travel to another company, whatever it calls it
+// (contract 7.5).
+func TestGatewayKeysStayWithTheirGateway(t *testing.T) {
+	names := []string{"X-Litellm-Api-Key", "Cf-Aig-Authorization", "Helicone-Auth", "X-Portkey-Virtual-Key", "x_api_key", "X-Auth-Token", "Referer"}
+	for name, header := range map[string]http.Header{
+		"a backup without a header of its own": nil,
+		"a backup with one":                    {"Authorization": {"B"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := failing(503), healthy()
+			c := chain(t, failover.Policy{},
+				failover.Target{Name: "a", Transport: a},
+				failover.Target{Name: "b", BaseURL: "https://b.example/v1", Header: header, Transport: b})
+			req := post(t, chatURL+"?subscription-key=secret&sig=secret&accessToken=secret&api-version=1", chatBody("m"))
+			req.Header.Set("Anthropic-Version", "2023-06-01")
+			for _, n := range names {
+				req.Header[n] = []string{"secret"}
+			}
+			_, err := do(t, c, req)
+			require.NoError(t, err)
+			assert.Equal(t, 10, strings.Count(a.requests()[0].everything(), "secret"), "the caller's own upstream gets them all")
+			got := b.requests()[0]
+			assert.NotContains(t, got.everything(), "secret")
+			assert.Equal(t, "2023-06-01", got.header.Get("Anthropic-Version"))
+			assert.Equal(t, "https://b.example/v1/chat/completions?api-version=1", got.url)
+		})
+	}
+}
+
+// What only looks like a credential goes along: a list goes on where it
+// stopped, and the call keeps its identity.
+func TestWhatACallNeedsStays(t *testing.T) {
+	a := healthy()
+	c := chain(t, failover.Policy{}, failover.Target{Name: "a", Header: http.Header{"Authorization": {"A"}}, Transport: a})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a.example/v1beta/models?pageToken=2&key=secret", nil)
+	require.NoError(t, err)
+	req.Header.Set("Idempotency-Key", "k")
+	req.Header.Set("Sec-WebSocket-Key", "w")
+	_, err = do(t, c, req)
+	require.NoError(t, err)
+	got := a.requests()[0]
+	assert.Equal(t, "https://a.example/v1beta/models?pageToken=2", got.url)
+	assert.Equal(t, "k", got.header.Get("Idempotency-Key"))
+	assert.Equal(t, "w", got.header.Get("Sec-WebSocket-Key"))
+}
+
+// After a redirect to another host the cookies that the client's jar has for
+// it go along; those of the host before stay behind.
+func TestJarCookiesOfARedirect(t *testing.T) {
+	for name, over := range map[string]func(http.RoundTripper) http.RoundTripper{
+		"chain": func(u http.RoundTripper) http.RoundTripper {
+			return chain(t, failover.Policy{}, failover.Target{Name: "a", Transport: u})
+		},
+		"chain of keys": func(u http.RoundTripper) http.RoundTripper {
+			return chain(t, failover.Policy{}, failover.Target{Name: "a", Header: http.Header{"X-Api-Key": {"A"}}, Transport: u})
+		},
+		"stack": func(u http.RoundTripper) http.RoundTripper { return stack(t, "a", u, once()) },
+		"both":  func(u http.RoundTripper) http.RoundTripper { return two(t, once(), u, healthy()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(
+				reply{status: 307, header: http.Header{"Location": {"https://eu.a.example/v1/chat/completions"}}},
+				reply{status: 307, header: http.Header{"Location": {"https://c.example/v1/chat/completions"}}},
+				reply{status: 200, body: okJSON})
+			jar, err := cookiejar.New(nil)
+			require.NoError(t, err)
+			for _, host := range []string{"a", "eu.a", "c"} {
+				jar.SetCookies(&url.URL{Scheme: "https", Host: host + ".example", Path: "/"}, []*http.Cookie{{Name: "jar", Value: "of-" + host}})
+			}
+			client := &http.Client{Transport: over(u), Jar: jar}
+			req := post(t, chatURL, chatBody("m"))
+			req.Header.Set("Cookie", "mine=secret")
+			resp, err := client.Do(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			got := u.requests()
+			require.Len(t, got, 3)
+			assert.Equal(t, "jar=of-eu.a", got[1].header.Get("Cookie"), "net/http itself lets mine go to a subdomain")
+			assert.Equal(t, "jar=of-c", got[2].header.Get("Cookie"))
+		})
+	}
 }

@@ -28,9 +28,10 @@
 // the first of them is tried after all, so that the caller gets an honest
 // answer.
 //
-// Only calls that generate text fail over. Embeddings (the vectors of two
-// models must not mix), calls of an unknown format and requests whose body
-// cannot be sent twice go to one target. A stream fails over while nothing of
+// Only calls that generate text fail over. Embeddings, calls of an unknown
+// format and requests whose body cannot be sent twice go to one target. The
+// vectors of two models must not mix: embeddings go to targets of the first
+// one's model alone, whatever the strategy. A stream fails over while nothing of
 // it has reached the caller; that is what the target's own stack decides by
 // holding it back.
 //
@@ -40,8 +41,20 @@
 // query, its model in place of the caller's in the body (and in the path,
 // where the format has it there), and not one other byte changed. Where the
 // target has headers of its own or another host, the caller's credentials are
-// taken off first. Only the chain's first target gets the Idempotency-Key:
+// taken off first: every header and query key that says by its name that it is
+// one, such as X-Litellm-Api-Key. Only the chain's first target gets the Idempotency-Key:
 // the same key with another body is an error at most upstreams.
+//
+// # Whose call a request is
+//
+// A chain that gets the request of another chain's target belongs to that
+// chain's call: the targets are in one list, and each is tried once. The same
+// holds behind layers that clone the request or wrap its body, as tracing does,
+// and for a layer that sends it again: then the chain begins anew. Every other
+// request under a target's context is a call of its own, with its own list:
+// those of a function in [Call], the look-up of a transport, and what a layer
+// makes of a request by giving it another method, URL or length. Transports
+// that make calls within calls are stopped three deep.
 //
 // # What happened
 //

@@ -30,41 +30,50 @@ type exchange struct {
 // request names, nil for none.
 func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.Response, error) {
 	ctx := req.Context()
-	call, parent := callFor(ctx)
+	call, parent, err := callFor(req)
 	if parent == nil {
 		call.room = len(c.targets)
 	}
 	off := c.policy.Disabled || failoverOff(ctx)
 	f := pl.wire.Format
+	embeds := f.Inference() && !f.Generative()
 	x := &exchange{req: req, pl: pl}
 	w := &walk{
 		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.wire.Model, runner: x,
 		cancel:    req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
 		may:       !off && f.Generative() && pl.replayable(req),
-		pinned:    off || f.Inference() && !f.Generative(),
+		pinned:    off || embeds,
+		embeds:    embeds,
 		keyed:     true,
 		backup:    parent != nil && parent.backup,
 		preferred: preferred,
+	}
+	if err != nil {
+		x.release()
+		return nil, &Error{Err: err}
 	}
 	done := false
 	defer func() {
 		// A panic of a transport or of a target's func passes on, but nothing
 		// stays open behind it.
 		if !done {
-			x.abandon(w)
+			x.release()
+			w.abandon()
 		}
 	}()
 	r := w.do()
 	done = true
 	x.release()
 	if parent == nil {
-		call.end()
 		c.tele.ended(ctx, call, &r)
 	}
 	switch {
 	case r.err == nil:
 		if l := legOf(r.resp); l != nil {
 			ownResponse(r.resp, req.URL, l.sent)
+		}
+		if r.ok && parent == nil {
+			call.watch(ctx, r.resp)
 		}
 		return r.resp, nil
 	case r.empty && parent != nil:
@@ -80,7 +89,7 @@ func (c *call) failed(parent *leg, e ending.Ending, err error) error {
 	if parent != nil || e.By == ending.Caller || e.By == ending.Deadline {
 		return err
 	}
-	return &Error{Attempts: c.list(), Err: err}
+	return c.failure(err)
 }
 
 // errNothingLeft tells the chain above that all targets were tried already.
@@ -115,14 +124,6 @@ func (x *exchange) release() {
 	}
 }
 
-// abandon closes what a walk that will not end holds.
-func (x *exchange) abandon(w *walk) {
-	x.release()
-	if resp := w.last.resp; resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // nobody will see the answer
-	}
-}
-
 // sub implements runner.
 func (x *exchange) sub(t *target) *link { return t.virtual }
 
@@ -130,7 +131,11 @@ func (x *exchange) sub(t *target) *link { return t.virtual }
 func (x *exchange) run(w *walk, l *leg) result {
 	out, err := x.request(l)
 	if err != nil {
-		return x.failed(w, l, err)
+		r := x.failed(w, l, err)
+		if r.reason == ReasonTransportError {
+			r.reason = ReasonNotSent
+		}
+		return r
 	}
 	// Replay: the call is a generative one with a body of its own for every
 	// target, and the answer before it was a failure that nobody has seen.

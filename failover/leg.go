@@ -2,8 +2,12 @@ package failover
 
 import (
 	"context"
+	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // leg is one target's part of a call. It is the context of the target's
@@ -15,9 +19,12 @@ type leg struct {
 	backup  bool     // not the target that the strategy put first
 	first   bool     // the chain's first: the one that gets the Idempotency-Key
 	sent    *url.URL // where its request went, redirects aside
-	asked   *url.URL // the caller's own URL
-	foreign bool     // sent is on another host than asked
+	foreign bool     // sent is on another host than what the caller asked for
 	limit   *limit   // nil: none
+	before  int      // how many targets were tried up to this one
+
+	asked *http.Request                // the caller's own
+	out   atomic.Pointer[http.Request] // what was sent, while the target's transport has it
 }
 
 type legKey struct{}
@@ -43,4 +50,32 @@ func (l *leg) Deadline() (time.Time, bool) {
 func legFrom(ctx context.Context) *leg {
 	l, _ := ctx.Value(legKey{}).(*leg)
 	return l
+}
+
+// carries reports whether req is the request that the leg has sent, and not
+// one that somebody makes under its context: a function's in [Call], or the
+// look-up of a transport. Layers between may have cloned it (tracing does) or
+// rebuffered its body; what they changed more than that is another request.
+func (l *leg) carries(req *http.Request) bool {
+	out := l.out.Load()
+	switch {
+	case out == nil:
+		return false
+	case out == req:
+		return true
+	}
+	return out.Method == req.Method && out.ContentLength == req.ContentLength &&
+		(out.URL == req.URL || out.URL.String() == req.URL.String())
+}
+
+// namedModel returns the model that the context of req names explicitly. The
+// one that a leg has put there is for the leg's own request: another call
+// under it names its own.
+func namedModel(req *http.Request) string {
+	ctx := req.Context()
+	model := resilience.ModelOf(ctx)
+	if l := legFrom(ctx); l != nil && model == l.target.Model && !l.carries(req) {
+		return ""
+	}
+	return model
 }

@@ -104,20 +104,35 @@ type rules struct {
 	phrases  []phrase
 }
 
-// compile reads both lists; an empty one is the default.
+// builtIn stands in a list for the default one.
+const builtIn = "default"
+
+// listed returns a policy's list with the default one in place of the word for
+// it, and of an empty list.
+func listed(own, def []string) []string {
+	if len(own) == 0 {
+		return def
+	}
+	var out []string
+	for _, entry := range own {
+		if strings.EqualFold(strings.TrimSpace(entry), builtIn) {
+			out = append(out, def...)
+			continue
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+// compile reads both lists.
 func compile(p Policy) (*rules, []error) {
 	var (
 		r    rules
 		errs []error
 		def  = DefaultPolicy()
 	)
-	statuses, phrases := p.RetryOnStatuses, p.RetryOnErrors
-	if len(statuses) == 0 {
-		statuses = def.RetryOnStatuses
-	}
-	if len(phrases) == 0 {
-		phrases = def.RetryOnErrors
-	}
+	statuses := listed(p.RetryOnStatuses, def.RetryOnStatuses)
+	phrases := listed(p.RetryOnErrors, def.RetryOnErrors)
 	for _, s := range statuses {
 		if err := r.statuses.add(s); err != nil {
 			errs = append(errs, fmt.Errorf("failover.retry_on_statuses: %w", err))

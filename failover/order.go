@@ -44,15 +44,44 @@ func (b *balancer) pick(ready []bool) int {
 	return best
 }
 
-// cheapest returns the index of the cheapest target that is not disabled.
-func cheapest(targets []*target) int {
+// cheapest returns the index of the cheapest target that may answer the call,
+// whether or not it could now.
+func (w *walk) cheapest() int {
 	best := -1
-	for i, t := range targets {
-		if !t.Disabled && (best < 0 || t.Cost < targets[best].Cost) {
+	for i, t := range w.chain.targets {
+		if t.Disabled || w.embeds && w.modelOf(t, w.model) != w.vectors {
+			continue
+		}
+		if best < 0 || t.Cost < w.chain.targets[best].Cost {
 			best = i
 		}
 	}
 	return max(best, 0)
+}
+
+// firstModel returns the model of a chain's first target that is this
+// caller's, or of the preferred one if that is not nil.
+func (w *walk) firstModel(c *Chain, preferred *target, asked string) string {
+	if preferred != nil {
+		return w.modelOf(preferred, asked)
+	}
+	for _, t := range c.targets {
+		if !t.Disabled && (t.Allow == nil || t.Allow(w.ask)) {
+			return w.modelOf(t, asked)
+		}
+	}
+	return ""
+}
+
+// modelOf returns the model that would answer through t a request for asked.
+func (w *walk) modelOf(t *target, asked string) string {
+	switch {
+	case t.virtual != nil:
+		return w.firstModel(t.virtual.chain, t.virtual.preferred, asked)
+	case t.nested != nil:
+		return w.firstModel(t.nested, nil, t.model(asked))
+	}
+	return t.model(asked)
 }
 
 // first returns the index of the target that the call begins at, before the
@@ -74,7 +103,8 @@ func (w *walk) first() (front, first int) {
 			return i, i
 		}
 	case c.policy.Strategy == StrategyCost:
-		return c.cheapest, c.cheapest
+		i := w.cheapest()
+		return i, i
 	}
 	for i, t := range c.targets {
 		if !t.Disabled {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -40,7 +39,7 @@ func empty(req *http.Request) bool { return req.Body == nil || req.Body == http.
 // is closed.
 func readPayload(req *http.Request, rewrites, named bool) (*payload, error) {
 	p := &payload{wire: wire.Inspect(req.Method, req.URL, req.Header)}
-	explicit := resilience.ModelOf(req.Context())
+	explicit := namedModel(req)
 	if err := p.read(req, rewrites, named && explicit == ""); err != nil {
 		closeBody(req)
 		return nil, err

@@ -26,11 +26,11 @@ type Policy struct {
 	// [StrategyCost]: which target is first. The rest follow as listed.
 	Strategy string
 	// RetryOnStatuses lists the statuses ("429") and classes ("5xx") that are
-	// eligible. Nil and empty are the default.
+	// eligible. Nil and empty are the default, and so is the entry "default".
 	RetryOnStatuses []string
 	// RetryOnErrors lists phrases that make an error eligible: each word must
 	// occur in its code or message, a numeric word ("404", "4xx") constrains
-	// its status. Nil and empty are the default.
+	// its status. Nil and empty are the default, and so is the entry "default".
 	RetryOnErrors []string
 	// Words.ModelGone are further phrases for a model that is no longer served.
 	// They and the built-in ones count whatever RetryOnErrors lists.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -27,9 +28,8 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	out.URL = &u
 	home := wire.SameOrigin(out.URL, l.sent)
 	if !home || t.ownAuth || l.foreign {
-		wire.StripCredentials(out.Header)
-		out.Header.Del("Referer") // the caller's URL, query and all
-		out.URL.User = nil        // an http.Client resolves a Location against the caller's URL
+		wire.StripRedirected(out.Header, l.cookiesBefore(req), t.secrets...)
+		out.URL.User = nil // an http.Client resolves a Location against the caller's URL
 	}
 	if home {
 		t.setHeader(out)
@@ -38,19 +38,31 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 		}
 		out.URL.RawQuery = addQuery(out.URL.RawQuery, t.Query)
 	} else {
-		leaveSecrets(out.URL, t, l.sent, l.asked)
+		leaveSecrets(out.URL, t, l.sent, l.asked.URL)
 	}
 	if !l.first {
 		deleteHeader(out.Header, "Idempotency-Key")
 	}
 	if err := redirectedBody(out, t); err != nil {
-		return nil, &Error{Attempts: l.call.list(), Err: err}
+		l.call.failedAt(nil)
+		return nil, l.call.failure(err)
 	}
 	resp, err := send(t, l, out)
 	if err != nil {
-		return nil, &Error{Attempts: l.call.list(), Err: ctxError(req.Context(), err)}
+		l.call.failedAt(out.URL)
+		return nil, l.call.failed(nil, ending.Of(req, nil), err)
 	}
 	return resp, nil
+}
+
+// cookiesBefore returns the Cookie headers of the requests before a redirected
+// one.
+func (l *leg) cookiesBefore(req *http.Request) []string {
+	cookies := l.asked.Header["Cookie"]
+	if last := req.Response.Request; last != nil {
+		cookies = slices.Concat(cookies, last.Header["Cookie"])
+	}
+	return cookies
 }
 
 // guess is the leg that a redirected request seems to belong to where the
@@ -64,8 +76,7 @@ func (c *Chain) guess(req *http.Request) *leg {
 			break
 		}
 	}
-	state, _ := callFor(req.Context())
-	l := &leg{call: state, target: t, first: true, sent: t.base, asked: req.URL}
+	l := &leg{call: newCall(req.Context()), target: t, first: true, sent: t.base, asked: req}
 	switch {
 	case t.base != nil:
 		l.foreign = true
@@ -98,7 +109,7 @@ func leaveSecrets(u *url.URL, t *target, sent, asked *url.URL) {
 	known := func(key, value string) bool {
 		for _, q := range []url.Values{t.Query, sent.Query(), asked.Query()} {
 			for k, values := range q {
-				if wire.CredentialKey(k) && slices.Contains(values, value) {
+				if wire.CredentialKey(k, t.secrets...) && slices.Contains(values, value) {
 					return true
 				}
 			}
@@ -147,11 +158,17 @@ func ownResponse(resp *http.Response, asked, sent *url.URL) {
 // send is one leg over the target's transport. Whatever the transport says,
 // the response's request is one through which the leg is found.
 func send(t *target, l *leg, out *http.Request) (*http.Response, error) {
+	l.out.Store(out)
 	resp, err := t.rt.RoundTrip(out)
+	l.out.Store(nil)
 	if err != nil {
 		return nil, err
 	}
-	if got := legOf(resp); got == nil || got.call != l.call {
+	got := legOf(resp)
+	if got != nil && got.backup {
+		l.backup = true // whosever call it was
+	}
+	if got == nil || got.call != l.call {
 		resp.Request = out
 	}
 	return resp, nil

@@ -47,7 +47,7 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 	if err := x.lastWord(out, l); err != nil {
 		return nil, fmt.Errorf("failover: target %s: rewrite: %w", t.Name, err)
 	}
-	l.sent, l.asked = out.URL, x.req.URL
+	l.sent, l.asked = out.URL, x.req
 	ready = true
 	return out, nil
 }
@@ -67,11 +67,11 @@ func (l *leg) requestContext() context.Context {
 // separate takes the caller's credentials off a request for a target that has
 // its own, or that is somebody else.
 func separate(out *http.Request, t *target) {
-	wire.StripCredentials(out.Header)
+	wire.StripCredentials(out.Header, t.secrets...)
 	if t.base == nil {
 		out.URL.User = nil // net/http makes it an Authorization
 	}
-	out.URL.RawQuery = stripCredentialKeys(out.URL.RawQuery)
+	out.URL.RawQuery = t.stripCredentialKeys(out.URL.RawQuery)
 }
 
 // setHeader sets the target's own headers. Host is no header to net/http.
@@ -112,13 +112,13 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 		return nil // they went already
 	}
 	for key, values := range out.Header {
-		if wire.CredentialHeader(key) && slices.Equal(values, x.req.Header[key]) {
+		if wire.CredentialHeader(key, t.secrets...) && slices.Equal(values, x.req.Header[key]) {
 			delete(out.Header, key)
 		}
 	}
 	theirs := x.req.URL.Query()
 	out.URL.RawQuery = stripQuery(out.URL.RawQuery, func(key, value string) bool {
-		return wire.CredentialKey(key) && slices.Contains(theirs[key], value)
+		return wire.CredentialKey(key, t.secrets...) && slices.Contains(theirs[key], value)
 	})
 	if out.URL.User != nil && x.req.URL.User != nil && out.URL.User.String() == x.req.URL.User.String() {
 		out.URL.User = nil

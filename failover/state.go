@@ -2,6 +2,9 @@ package failover
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -12,12 +15,14 @@ import (
 type call struct {
 	trace *Trace // nil: none
 	room  int    // how many attempts may come of the outermost chain
+	depth int    // how many transports' calls it is under
 
 	mu       sync.Mutex
 	attempts []Attempt   // guarded by mu
+	traced   int         // guarded by mu: number of the last one in the trace
 	tried    []triedMark // guarded by mu
 	swept    bool        // guarded by mu: it has moved on once
-	over     bool        // guarded by mu: the outermost chain has returned
+	host     string      // guarded by mu: the host of the last target without an answer
 }
 
 // triedMark is a concrete target: an entry, and the model it was asked for.
@@ -26,30 +31,44 @@ type triedMark struct {
 	model  string
 }
 
-// callFor returns the call that ctx belongs to, and the leg of it, where a
-// chain is the target of another; else a new one.
-func callFor(ctx context.Context) (*call, *leg) {
-	if l := legFrom(ctx); l != nil && l.call.running() {
-		return l.call, l
+// callFor returns the call that req belongs to, and the leg of it that sent
+// req, where a chain is the target of another. Any other request made under a
+// leg is a new call, which may stand in its own way: it ends where such calls
+// are nested too deep.
+func callFor(req *http.Request) (*call, *leg, error) {
+	l := legFrom(req.Context())
+	if l != nil && l.carries(req) {
+		l.call.forget(l.before)
+		return l.call, l, nil
 	}
-	t, _ := ctx.Value(traceKey{}).(*Trace)
-	return &call{trace: t}, nil
+	c := newCall(req.Context())
+	if c.depth > maxDepth {
+		return c, nil, errTooDeep
+	}
+	return c, nil, nil
 }
+
+// newCall returns a call that somebody makes under ctx.
+func newCall(ctx context.Context) *call {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	c := &call{trace: t}
+	if l := legFrom(ctx); l != nil {
+		c.depth = l.call.depth
+		if l.out.Load() != nil { // its transport makes the call
+			c.depth++
+		}
+	}
+	return c
+}
+
+// maxDepth bounds how deep the look-ups of transports may be nested: one that
+// goes over its own chain would make the next one for ever.
+const maxDepth = 3
+
+var errTooDeep = fmt.Errorf("more than %d calls under one another, each made by a target's transport", maxDepth)
 
 // maxRoom bounds what is set aside for attempts that may never come.
 const maxRoom = 16
-
-func (c *call) running() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.over
-}
-
-func (c *call) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = true
-}
 
 func (c *call) add(a Attempt) {
 	c.mu.Lock()
@@ -61,9 +80,26 @@ func (c *call) add(a Attempt) {
 		c.attempts = make([]Attempt, 0, room)
 	}
 	c.attempts = append(c.attempts, a)
-	c.mu.Unlock()
 	if c.trace != nil {
-		c.trace.add(a)
+		c.traced = c.trace.add(a)
+	}
+	c.mu.Unlock()
+}
+
+// failure is the error of a call that no target answered.
+func (c *call) failure(err error) *Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Error{Attempts: slices.Clone(c.attempts), Err: err, host: c.host}
+}
+
+// failedAt says where the request of a target without an answer went.
+func (c *call) failedAt(u *url.URL) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.host = ""
+	if u != nil {
+		c.host = u.Host
 	}
 }
 
@@ -79,10 +115,30 @@ func (c *call) size() int {
 	return len(c.attempts)
 }
 
-func (c *call) mark(t *target, model string) {
+// recorded reports whether a chain below has recorded, after the first n
+// attempts, how its target's leg ended.
+func (c *call) recorded(n int, r *result) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.attempts) > n && (c.attempts[len(c.attempts)-1].Reason == "") == r.ok
+}
+
+// mark counts t as tried. It returns how many targets are now.
+func (c *call) mark(t *target, model string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tried = append(c.tried, triedMark{t, t.model(model)})
+	return len(c.tried)
+}
+
+// forget makes targets after the first n count as not tried: a layer between
+// two chains sends the same request again.
+func (c *call) forget(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n < len(c.tried) {
+		c.tried = c.tried[:n]
+	}
 }
 
 func (c *call) wasTried(t *target, model string) bool {

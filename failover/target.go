@@ -23,5 +23,5 @@ type Target struct {
 	Disabled  bool                      // never tried
 	Lenient   bool                      // a clean end of a stream after content is an end
 	Allow     func(*http.Request) bool  // nil: everyone
-	Available func() bool               // nil: always
+	Available func() bool               // nil: always; for a discovery.Registry: func() bool { return reg.Available(provider) }
 }

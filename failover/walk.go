@@ -3,10 +3,8 @@ package failover
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
-	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
@@ -47,6 +45,8 @@ type walk struct {
 	runner    runner
 	may       bool    // the call may fail over
 	pinned    bool    // an open breaker is no reason to choose another target
+	embeds    bool    // vectors are asked for: those of two models must not mix
+	vectors   string  // the only model that may give them
 	backup    bool    // the chain itself is a backup in the call
 	keyed     bool    // the chain's first target is the whole call's first
 	preferred *target // that the request names; nil: the strategy picks
@@ -61,6 +61,9 @@ type walk struct {
 // do asks the targets in order until one answers well.
 func (w *walk) do() result {
 	c := w.chain
+	if w.embeds {
+		w.vectors = w.firstModel(c, w.preferred, w.model)
+	}
 	front, first := w.first()
 	for k := range c.targets {
 		i := at(k, front)
@@ -124,7 +127,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	if sub != nil {
 		r = w.descend(l, sub)
 	} else {
-		w.call.mark(t, w.model)
+		l.before = w.call.mark(t, w.model)
 		r = w.runner.run(w, l)
 	}
 	lim.lift(w, &r)
@@ -135,7 +138,10 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return false
 	}
 	w.keep(&r)
-	below := w.call.size() > known // a chain below has recorded its own targets
+	below := w.call.recorded(known, &r)
+	if !below && r.err != nil {
+		w.call.failedAt(l.sent)
+	}
 	if !below && (!w.listed || !r.rejected) {
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
@@ -178,12 +184,27 @@ func (w *walk) descend(l *leg, sub *link) result {
 	down := &walk{
 		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
-		backup: l.backup, keyed: l.first, preferred: sub.preferred,
+		embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
 	}
 	if l.target.Lenient {
 		down.ctx = resilience.WithLenient(l)
 	}
-	return down.do()
+	done := false
+	defer func() {
+		if !done { // a panic passes on, but nothing stays open behind it
+			down.abandon()
+		}
+	}()
+	r := down.do()
+	done = true
+	return r
+}
+
+// abandon closes the answer in hand of a walk that will not end.
+func (w *walk) abandon() {
+	if resp := w.last.resp; resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // nobody will see it
+	}
 }
 
 // eligible reports whether a failure of the first target tried makes the call
@@ -194,60 +215,6 @@ func (w *walk) eligible(r *result) bool {
 	}
 	code, message := w.runner.text(r)
 	return w.chain.rules.phrase(r.status, code, message) != ""
-}
-
-// skip tells why a target is not to be tried now, "" if it is. pinned leaves
-// its breaker out of it.
-func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
-	switch {
-	case t.Disabled:
-		return ReasonDisabled, nil
-	case t.Allow != nil && !t.Allow(w.ask):
-		return ReasonNotAllowed, nil
-	case w.call.wasTried(t, w.model):
-		return ReasonTried, nil
-	case t.Available != nil && !t.Available():
-		return ReasonUnavailable, nil
-	}
-	if sub := t.chain(); sub != nil {
-		return w.skipChain(sub, pinned)
-	}
-	if open := w.open(t); open != nil && !pinned {
-		return ReasonCircuitOpen, open
-	}
-	return "", nil
-}
-
-// skipChain tells why a chain as a target is not to be tried: none of its own
-// targets is. The reason is the one that is nearest to a try.
-func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.OpenError) {
-	for _, t := range c.targets {
-		why, o := w.skip(t, pinned)
-		if why == "" {
-			return "", nil
-		}
-		if rank(why) > rank(reason) {
-			reason = why
-		}
-		if o != nil && (open == nil || o.RetryAfter < open.RetryAfter) {
-			open = o
-		}
-	}
-	return reason, open
-}
-
-func rank(reason string) int {
-	return slices.Index([]string{
-		"", ReasonDisabled, ReasonNotAllowed, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
-	}, reason)
-}
-
-// open returns the rejection that the target's breaker would give now.
-func (w *walk) open(t *target) *breaker.OpenError {
-	if t.peek == nil {
-		return nil
-	}
-	return t.peek.Peek(t.model(w.model))
 }
 
 // lastResort gives an honest answer where every target was passed over: the
@@ -288,7 +255,10 @@ func (w *walk) nothing() result {
 		}
 		return r
 	}
-	return result{err: errNoTarget, reason: ReasonUnavailable, empty: w.call.anyTried()}
+	if w.call.anyTried() {
+		return result{err: errNoneLeft, reason: ReasonUnavailable, empty: true}
+	}
+	return result{err: errNoTarget, reason: ReasonUnavailable}
 }
 
 func (w *walk) skipped(t *target, reason string) {

@@ -34,9 +34,9 @@ var arrows = map[string][]string{
 		"resilience", "resilience/ending", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
-	"discovery": {"resilience", "breaker", "golang.org/x/sync/singleflight", "golang.org/x/sync/errgroup"},
+	"discovery": {"resilience", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
 	"failover/config": {
-		"resilience", "retry", "breaker", "streamguard", "failover", "discovery",
+		"resilience", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
 		"go.yaml.in/yaml/v3",
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -25,6 +26,7 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	if prev := callOfResponse(req.Response); prev != nil {
 		c.redirect = true // RFC 9110 §15.4: it belongs to the call before it
 		c.wire, c.origin = prev.wire, prev.origin
+		c.cookies = slices.Concat(prev.cookies, prev.orig.Header["Cookie"])
 	} else {
 		c.wire, c.origin = wire.Inspect(req.Method, req.URL, req.Header), req.URL
 	}
@@ -42,8 +44,7 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	}
 	if c.redirect && !wire.SameOrigin(c.origin, req.URL) {
 		r.Header = r.Header.Clone()
-		wire.StripCredentials(r.Header) // net/http leaves X-Api-Key and its like on
-		r.Header.Del("Referer")         // the old URL, keys in its query included
+		wire.StripRedirected(r.Header, c.cookies) // net/http leaves X-Api-Key and its like on
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

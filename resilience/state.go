@@ -32,6 +32,7 @@ type call struct {
 	replayable  bool
 	redirect    bool     // follows a redirect, so it belongs to the call before it
 	origin      *url.URL // where the first of them went
+	cookies     []string // Cookie headers of those before it
 	permit      breaker.Permit
 	open        *breaker.OpenError // written before the response is handed out
 

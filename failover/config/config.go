@@ -31,13 +31,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Config is a configuration that was read and checked. It does not change and
@@ -175,17 +176,17 @@ func (c *Config) Providers() []Provider {
 }
 
 // RefreshInterval is how often every model list is fetched anew, as
-// discovery.Config takes it: negative where the configuration says 0, never.
+// discovery.Config takes it: [discovery.Off] where the configuration says 0.
 func (c *Config) RefreshInterval() time.Duration { return interval(c.settings().refresh) }
 
 // RecheckInterval is how often the lists of failed providers are fetched
-// anew, as discovery.Config takes it: negative where the configuration says
-// 0, never.
+// anew, as discovery.Config takes it: [discovery.Off] where the configuration
+// says 0.
 func (c *Config) RecheckInterval() time.Duration { return interval(c.settings().recheck) }
 
 func interval(d time.Duration) time.Duration {
 	if d == 0 {
-		return -1
+		return discovery.Off
 	}
 	return d
 }
@@ -200,9 +201,7 @@ func (c Config) String() string {
 }
 
 // Format prints the configuration as [Config.String] does, whatever the verb.
-func (c Config) Format(f fmt.State, verb rune) {
-	_, _ = io.WriteString(f, c.String())
-}
+func (c Config) Format(f fmt.State, verb rune) { wire.Print(f, verb, c.String()) }
 
 // policies checks what only shows when all layers are put together, globally
 // and for each provider.

@@ -6,16 +6,11 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
-)
-
-// Modes of a provider's configured models.
-const (
-	ModelsFallback  = "fallback"  // the configured models stand in where the upstream's list cannot be had
-	ModelsAllowlist = "allowlist" // they are all there is; the upstream is never asked
 )
 
 // settings is what all keys together resolve to, for one provider.
@@ -32,7 +27,7 @@ func defaults() settings {
 		failover:   failover.DefaultPolicy(),
 		refresh:    time.Hour,
 		recheck:    time.Minute,
-		modelsMode: ModelsFallback,
+		modelsMode: discovery.ModeFallback,
 	}
 }
 
@@ -129,7 +124,7 @@ var cacheFields = []field{
 
 // modeField is the one key outside a resilience block that a provider and the
 // environment both set.
-var modeField = field{key: "models_mode", env: "CONFIGURED_PROVIDER_MODELS_MODE", kind: words(ModelsFallback, ModelsAllowlist),
+var modeField = field{key: "models_mode", env: "CONFIGURED_PROVIDER_MODELS_MODE", kind: words(discovery.ModeFallback, discovery.ModeAllowlist),
 	at: func(s *settings) any { return &s.modelsMode }}
 
 // allFields returns every field, in the order of the documentation.

@@ -3,11 +3,11 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Provider is one configured upstream. Its credentials are reached by
@@ -18,7 +18,7 @@ type Provider struct {
 	Type    string   // "openai", "anthropic", …: which credentials and which model list; never empty
 	BaseURL string   // what an SDK would take; never empty
 	Models  []string // configured models; nil for none
-	// ModelsMode is [ModelsFallback] or [ModelsAllowlist].
+	// ModelsMode is [discovery.ModeFallback] or [discovery.ModeAllowlist].
 	ModelsMode string
 
 	auth auth
@@ -117,7 +117,7 @@ func (p Provider) Unavailable() string { return p.why }
 
 // String names the provider, its type and its address, without credentials.
 func (p Provider) String() string {
-	s := fmt.Sprintf("%s (%s) %s", p.Name, p.Type, bareURL(p.BaseURL))
+	s := fmt.Sprintf("%s (%s) %s", p.Name, p.Type, wire.RedactURL(p.BaseURL))
 	if p.why != "" {
 		s += " unavailable: " + p.why
 	}
@@ -125,18 +125,12 @@ func (p Provider) String() string {
 }
 
 // Format prints the provider as [Provider.String] does, whatever the verb.
-func (p Provider) Format(f fmt.State, verb rune) {
-	if verb == 'q' {
-		fmt.Fprintf(f, "%q", p.String())
-		return
-	}
-	_, _ = io.WriteString(f, p.String())
-}
+func (p Provider) Format(f fmt.State, verb rune) { wire.Print(f, verb, p.String()) }
 
 // LogValue is the provider as a group, without credentials.
 func (p Provider) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", p.Name), slog.String("type", p.Type),
-		slog.String("base_url", bareURL(p.BaseURL)), slog.Bool("available", p.Available()))
+		slog.String("base_url", wire.RedactURL(p.BaseURL)), slog.Bool("available", p.Available()))
 }
 
 // MarshalJSON encodes what [Provider.String] shows and the models.
@@ -148,15 +142,5 @@ func (p Provider) MarshalJSON() ([]byte, error) {
 		Models      []string `json:"models,omitempty"`
 		ModelsMode  string   `json:"models_mode"`
 		Unavailable string   `json:"unavailable,omitempty"`
-	}{p.Name, p.Type, bareURL(p.BaseURL), p.Models, p.ModelsMode, p.why})
-}
-
-// bareURL is a URL without the parts that may hold credentials: user, query
-// and fragment.
-func bareURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(a URL that cannot be parsed)"
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}{p.Name, p.Type, wire.RedactURL(p.BaseURL), p.Models, p.ModelsMode, p.why})
 }

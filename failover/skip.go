@@ -1,0 +1,63 @@
+package failover
+
+import (
+	"slices"
+
+	"github.com/surefoot-go/surefoot/breaker"
+)
+
+// skip tells why a target is not to be tried now, "" if it is. pinned leaves
+// its breaker out of it.
+func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
+	switch {
+	case t.Disabled:
+		return ReasonDisabled, nil
+	case t.Allow != nil && !t.Allow(w.ask):
+		return ReasonNotAllowed, nil
+	case w.embeds && w.modelOf(t, w.model) != w.vectors:
+		return ReasonOtherModel, nil
+	case w.call.wasTried(t, w.model):
+		return ReasonTried, nil
+	case t.Available != nil && !t.Available():
+		return ReasonUnavailable, nil
+	}
+	if sub := t.chain(); sub != nil {
+		return w.skipChain(sub, pinned)
+	}
+	if open := w.open(t); open != nil && !pinned {
+		return ReasonCircuitOpen, open
+	}
+	return "", nil
+}
+
+// skipChain tells why a chain as a target is not to be tried: none of its own
+// targets is. The reason is the one that is nearest to a try.
+func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.OpenError) {
+	for _, t := range c.targets {
+		why, o := w.skip(t, pinned)
+		if why == "" {
+			return "", nil
+		}
+		if rank(why) > rank(reason) {
+			reason = why
+		}
+		if o != nil && (open == nil || o.RetryAfter < open.RetryAfter) {
+			open = o
+		}
+	}
+	return reason, open
+}
+
+func rank(reason string) int {
+	return slices.Index([]string{
+		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
+	}, reason)
+}
+
+// open returns the rejection that the target's breaker would give now.
+func (w *walk) open(t *target) *breaker.OpenError {
+	if t.peek == nil {
+		return nil
+	}
+	return t.peek.Peek(t.model(w.model))
+}
