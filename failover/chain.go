@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -89,6 +90,7 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 		rt:     in.Transport,
 		pure: in.Provider == "" && in.Transport == nil && in.BaseURL == "" &&
 			in.Rewrite == nil && len(in.Header) == 0 && len(in.Query) == 0,
+		secrets:  slices.Clone(c.policy.Words.Credentials),
 		identity: identify(&in),
 		tele:     c.tele.target(&in),
 	}

@@ -413,3 +413,21 @@ func TestJarCookiesOfARedirect(t *testing.T) {
 		})
 	}
 }
+
+// A configured word makes a header or a query key a credential (contract 7.5).
+func TestConfiguredCredentialsStayApart(t *testing.T) {
+	b := healthy()
+	policy := failover.DefaultPolicy()
+	policy.Words.Credentials = []string{"X-Wallet"}
+	c := chain(t, policy,
+		failover.Target{Name: "a", Transport: failing(503)},
+		failover.Target{Name: "b", BaseURL: "https://elsewhere.invalid/v1", Transport: b})
+	req := post(t, chatURL+"?x_wallet=secret&x=1", chatBody("m"))
+	req.Header.Set("X-Wallet", "secret")
+	_, err := do(t, c, req)
+	require.NoError(t, err)
+	require.Len(t, b.requests(), 1)
+	sent := b.requests()[0]
+	assert.Empty(t, sent.header.Get("X-Wallet"))
+	assert.True(t, strings.HasSuffix(sent.url, "?x=1"), sent.url)
+}

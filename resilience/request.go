@@ -44,7 +44,7 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	}
 	if c.redirect && !wire.SameOrigin(c.origin, req.URL) {
 		r.Header = r.Header.Clone()
-		wire.StripRedirected(r.Header, c.cookies) // net/http leaves X-Api-Key and its like on
+		wire.StripRedirected(r.Header, c.cookies, c.t.policy.Words.Credentials...) // net/http leaves X-Api-Key and its like on
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

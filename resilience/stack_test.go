@@ -589,8 +589,11 @@ func TestCredentialsDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
 		}
 		return reply{status: 200, body: okJSON}.response(req)
 	})
-	tr, _ := build(t, base, quick())
+	policy := quick()
+	policy.Words.Credentials = []string{"X-Wallet"}
+	tr, _ := build(t, base, policy)
 	req := chat(t, t.Context(), plainBody)
+	req.Header.Set("X-Wallet", "secret")
 	req.Header.Set("X-Api-Key", "secret")
 	req.Header.Set("X-Trace", "kept")
 	resp, err := tr.Client().Do(req)
@@ -599,6 +602,8 @@ func TestCredentialsDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
 	require.Len(t, seen, 2)
 	assert.Equal(t, "secret", seen[0].Get("X-Api-Key"))
 	assert.Empty(t, seen[1].Get("X-Api-Key"))
+	assert.Equal(t, "secret", seen[0].Get("X-Wallet"))
+	assert.Empty(t, seen[1].Get("X-Wallet"), "a configured word")
 	assert.Equal(t, "kept", seen[1].Get("X-Trace"))
 }
 

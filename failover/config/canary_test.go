@@ -75,6 +75,7 @@ var harmlessTypes = map[string]string{
 	"upstreamtest.Request":  "of a fake upstream, which shows what it got",
 	"upstreamtest.Step":     "of a fake upstream, which sends it",
 	"upstreamtest.Upstream": "a fake upstream",
+	"wire.Failure":          "its header is made here: the type of an error",
 }
 
 // No credential is written out, whatever is printed and however; and whoever
