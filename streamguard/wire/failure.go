@@ -21,8 +21,8 @@ type Failure struct {
 	Body []byte
 	// Quota tells of a quota or billing limit: a retry is not worth it.
 	Quota bool
-	// RetryAfter is the wait asked for in the body, 0 if none.
-	RetryAfter time.Duration
+	// Limit is what the body alone says of a limit; see [Failure.ReadLimit].
+	Limit Limit
 }
 
 // Reasons of a [Failure] and of an empty [Verdict].
@@ -188,7 +188,7 @@ func (f *Format) hidden(b []byte, member bool) *Failure {
 func (f *Format) told(p *problem, b []byte) *Failure {
 	v := &Failure{
 		Status: p.httpStatus(), Code: p.code(), Type: p.typ(), Message: p.message,
-		Reason: ReasonHidden, Quota: p.quota(), RetryAfter: p.wait,
+		Reason: ReasonHidden, Quota: p.quota(), Limit: p.limit(time.Now()),
 	}
 	if b != nil && b[0] == '{' && objectError(b) {
 		v.Body = b
@@ -227,17 +227,22 @@ func objectError(b []byte) bool {
 }
 
 // ParseFailure reads the body of an answer with an error status: code, type,
-// message, whether it is about quota, how long to wait. It takes any of the
+// message, whether it is about quota, what it says of a limit. It takes any of the
 // known shapes and a body that is cut off; what it does not find stays empty.
 // Status and Body are what was given.
 func ParseFailure(status int, body []byte) Failure {
+	return readFailure(status, body, time.Now())
+}
+
+func readFailure(status int, body []byte, now time.Time) Failure {
 	v := Failure{Status: status, Body: body}
 	b := trimStart(body)
 	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
+		v.Limit = textLimit(b)
 		return v
 	}
 	p := inspect(b)
 	v.Code, v.Type, v.Message = p.code(), p.typ(), p.message
-	v.Quota, v.RetryAfter = p.quota(), p.wait
+	v.Quota, v.Limit = p.quota(), p.limit(now)
 	return v
 }
