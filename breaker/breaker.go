@@ -52,7 +52,8 @@ type core struct {
 	off       bool // no breaker: everything passes, nothing is counted
 	threshold int
 	successes int
-	timeout   time.Duration
+	open      openTimes
+	lease     time.Duration // of a probe's place
 	slow      time.Duration // 0: off
 	base      time.Time     // the monotonic clock's zero
 	events    notifier
@@ -67,7 +68,8 @@ func newCore(c *Config) (*core, error) {
 		off:       !c.Policy.on(),
 		threshold: c.Policy.FailureThreshold,
 		successes: c.Policy.SuccessThreshold,
-		timeout:   c.Policy.Timeout,
+		open:      c.Policy.openTimes(),
+		lease:     c.Policy.Timeout,
 		slow:      c.Policy.SlowCallThreshold,
 		base:      time.Now(),
 		events:    notifier{hook: c.OnStateChange, log: c.Logger, provider: c.Provider},
@@ -104,14 +106,14 @@ type Breaker struct {
 	key  string
 	word atomic.Uint64 // written under mu
 
-	mu       sync.Mutex
-	failures int32         // guarded by mu: consecutive, while closed
-	goods    int32         // guarded by mu: good probes in a row, while half-open
-	probes   uint32        // guarded by mu: number of the last probe of this period
-	taken    uint32        // guarded by mu: the probe that holds the place, 0: free
-	until    time.Duration // guarded by mu: end of the open time
-	lease    time.Duration // guarded by mu: end of the taken place
-	since    time.Duration // guarded by mu: when the state was entered
+	mu     sync.Mutex
+	count  int32         // guarded by mu: consecutive failures while closed, good probes in a row while half-open
+	failed int32         // guarded by mu: failed probes since it was last closed
+	probes uint32        // guarded by mu: number of the last probe of this period
+	taken  uint32        // guarded by mu: the probe that holds the place, 0: free
+	until  time.Duration // guarded by mu: end of the open time
+	lease  time.Duration // guarded by mu: end of the taken place
+	since  time.Duration // guarded by mu: when the state was entered
 }
 
 // New returns a closed breaker, or an error if the policy is invalid. The
@@ -169,7 +171,7 @@ func (b *Breaker) admitSlow(p *Permit, e *entry) error {
 	}
 	if stateOf(w) != Closed {
 		b.probes++
-		b.taken, b.lease = b.probes, after(now, b.core.timeout)
+		b.taken, b.lease = b.probes, after(now, b.core.lease)
 		p.probe = b.taken
 	}
 	// The permit is complete before a hook runs: should that end the
@@ -225,7 +227,10 @@ func (b *Breaker) enter(to State, now time.Duration) {
 	w := b.word.Load()
 	from := stateOf(w)
 	b.word.Store((w&^(stateBits|dirtyBit) + periodUnit) | uint64(to))
-	b.failures, b.goods, b.probes, b.taken = 0, 0, 0, 0
+	b.count, b.probes, b.taken = 0, 0, 0
+	if to == Closed {
+		b.failed = 0
+	}
 	if from == to {
 		return
 	}
@@ -254,27 +259,30 @@ func (b *Breaker) record(p *Permit, v Verdict) (changed bool) {
 		}
 		switch v {
 		case Success:
-			if b.goods++; int(b.goods) >= b.core.successes {
+			if b.count++; int(b.count) >= b.core.successes {
 				b.enter(Closed, now)
 				return true
 			}
 		case Failure:
-			b.open(now, b.core.timeout)
+			if b.failed < math.MaxInt32 {
+				b.failed++
+			}
+			b.open(now, b.core.open.after(b.failed))
 			return true
 		}
 		return false
 	}
 	switch v {
 	case Success:
-		b.failures = 0
+		b.count = 0
 		b.word.Store(w &^ dirtyBit)
 	case Failure:
-		if b.failures < math.MaxInt32 {
-			b.failures++
+		if b.count < math.MaxInt32 {
+			b.count++
 		}
 		b.word.Store(w | dirtyBit)
-		if int(b.failures) >= b.core.threshold {
-			b.open(now, b.core.timeout)
+		if int(b.count) >= b.core.threshold {
+			b.open(now, b.core.open.after(b.failed))
 			return true
 		}
 	}
@@ -282,14 +290,14 @@ func (b *Breaker) record(p *Permit, v Verdict) (changed bool) {
 }
 
 // ForceOpen opens the breaker for d from now on, whatever its state; d of 0 or
-// less is the policy's timeout. Calls in flight no longer count. A breaker that
+// less is the policy's timeout, without factor and jitter. Calls in flight no longer count. A breaker that
 // is off stays off.
 func (b *Breaker) ForceOpen(d time.Duration) {
 	if b.core.off {
 		return
 	}
 	if d <= 0 {
-		d = b.core.timeout
+		d = b.core.open.first
 	}
 	now := b.core.now()
 	b.mu.Lock()
@@ -337,12 +345,16 @@ func (b *Breaker) Snapshot() Snapshot {
 	defer b.mu.Unlock()
 	w := b.word.Load()
 	s := Snapshot{
-		Key:       b.key,
-		State:     stateOf(w),
-		Failures:  int(b.failures),
-		Successes: int(b.goods),
-		Probing:   b.taken != 0 && now < b.lease,
-		Since:     wall.Add(b.since - now),
+		Key:     b.key,
+		State:   stateOf(w),
+		Probing: b.taken != 0 && now < b.lease,
+		Since:   wall.Add(b.since - now),
+	}
+	switch s.State {
+	case Closed:
+		s.Failures = int(b.count)
+	case HalfOpen:
+		s.Successes = int(b.count)
 	}
 	if r := b.rejection(w, now); r != nil {
 		s.RetryAfter = r.RetryAfter

@@ -76,6 +76,11 @@ func (m *Map) normal(key string) string {
 	if !m.perModel || m.core.off {
 		return ""
 	}
+	return boundedKey(key)
+}
+
+// boundedKey returns what stands for a key of any length.
+func boundedKey(key string) string {
 	if len(key) <= maxKey {
 		return key
 	}

@@ -26,6 +26,12 @@ func randomPolicy(r *rand.Rand) breaker.Policy {
 		SuccessThreshold: 1 + r.IntN(3),
 		Timeout:          time.Duration(1+r.IntN(3)) * time.Second,
 	}
+	switch r.IntN(3) {
+	case 0:
+		p.TimeoutFactor, p.MaxTimeout = []float64{1, 1.5, 2, 1e300}[r.IntN(4)], time.Duration(r.IntN(4))*7*time.Second
+	case 1:
+		p.TimeoutFactor, p.Jitter = 2, []float64{0.1, 1}[r.IntN(2)]
+	}
 	if r.IntN(2) == 0 {
 		p.SlowCallThreshold = time.Duration(1+r.IntN(3)) * 700 * time.Millisecond
 	}
@@ -131,14 +137,15 @@ func breakerSchedule(t *testing.T, r *rand.Rand) {
 		default:
 			time.Sleep(randomPause(r, policy))
 		}
+		require.True(t, ref.draw(b.Snapshot().RetryAfter), "step %d: open time", step)
 		if ref.snapshot() != b.Snapshot() || !slices.Equal(want, got) {
 			require.Equal(t, ref.snapshot(), b.Snapshot(), "step %d: snapshot", step)
 			require.Equal(t, want, got, "step %d: changes", step)
 		}
 	}
 	// Never stuck: with no call to come back it lets a probe in after one
-	// open time and one lease at the longest.
-	time.Sleep(10 * policy.Timeout)
+	// open time, at most 5 minutes and their jitter, and one lease.
+	time.Sleep(11 * time.Minute)
 	require.Nil(t, b.Peek())
 	for range policy.SuccessThreshold {
 		var p breaker.Permit
@@ -306,12 +313,24 @@ func (w *mapWorld) settle(i int, v breaker.Verdict) {
 	if w.r.IntN(10) == 0 {
 		c.permit.FirstEvent()
 		w.ref.after(c.call, func(b *refBreaker) { b.firstEvent(c.call) })
+		w.draw(w.ref.of(c.call))
 	}
 	c.permit.Settle(v)
 	if v != breaker.Pending {
 		w.ref.after(c.call, func(b *refBreaker) { b.settle(c.call, v) })
+		w.draw(w.ref.of(c.call))
 		w.calls = slices.Delete(w.calls, i, i+1)
 	}
+}
+
+// draw takes over the open time that a breaker has drawn.
+func (w *mapWorld) draw(b *refBreaker) {
+	if !b.now().drawn {
+		return
+	}
+	err := w.m.Peek(b.key)
+	require.NotNil(w.t, err)
+	require.True(w.t, b.draw(err.RetryAfter), "open time %v", err.RetryAfter)
 }
 
 func (w *mapWorld) settleAll() {

@@ -30,6 +30,16 @@ type Policy struct {
 	// Timeout is how long it stays open before a probe is let through, and
 	// for how long a probe keeps its place: positive where the breaker is on.
 	Timeout time.Duration
+	// TimeoutFactor lengthens the open time after each failed probe, until the
+	// breaker closes. 0 counts as 1, which leaves it as it is; less than 1 is
+	// an error.
+	TimeoutFactor float64
+	// MaxTimeout bounds what TimeoutFactor makes of the open time. 0 is 5
+	// minutes. It never shortens Timeout itself.
+	MaxTimeout time.Duration
+	// Jitter is the share of an open time, 0 to 1, by which it is lengthened at
+	// most, so that not all instances of a service probe at the same moment.
+	Jitter float64
 	// SlowCallThreshold makes a slower answer count as a failure. 0 is off.
 	SlowCallThreshold time.Duration
 }
@@ -42,5 +52,7 @@ func DefaultPolicy() Policy {
 		FailureThreshold: 5,
 		SuccessThreshold: 2,
 		Timeout:          30 * time.Second,
+		TimeoutFactor:    1,
+		MaxTimeout:       defaultMaxTimeout,
 	}
 }

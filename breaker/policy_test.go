@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ func TestDefaultPolicy(t *testing.T) {
 	require.NoError(t, p.Validate())
 	assert.Equal(t, breaker.Policy{
 		Scope: "provider", FailureThreshold: 5, SuccessThreshold: 2, Timeout: 30 * time.Second,
+		TimeoutFactor: 1, MaxTimeout: 5 * time.Minute,
 	}, p)
 	require.NoError(t, breaker.Policy{}.Validate(), "the zero Policy has no breaker")
 }
@@ -26,24 +28,32 @@ func TestValidate(t *testing.T) {
 		change func(*breaker.Policy)
 		want   []string // fields at fault
 	}{
-		"scope model":              {func(p *breaker.Policy) { p.Scope = "model" }, nil},
-		"no scope":                 {func(p *breaker.Policy) { p.Scope = "" }, nil},
-		"unknown scope":            {func(p *breaker.Policy) { p.Scope = "Model" }, []string{"scope"}},
-		"empty list":               {func(p *breaker.Policy) { p.FailureOnStatuses = []string{} }, nil},
-		"codes and classes":        {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"100", "599", "1xx", "5xx"} }, nil},
-		"status too low":           {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"429", "099"} }, []string{"failure_on_statuses[1]"}},
-		"status too high":          {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"600"} }, []string{"failure_on_statuses[0]"}},
-		"class too high":           {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"6xx"} }, []string{"failure_on_statuses[0]"}},
-		"half a class":             {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"50x"} }, []string{"failure_on_statuses[0]"}},
-		"word, sign, space, empty": {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"bad", "+42", " 42", ""} }, []string{"failure_on_statuses[0]", "failure_on_statuses[1]", "failure_on_statuses[2]", "failure_on_statuses[3]"}},
-		"no failures: off":         {func(p *breaker.Policy) { p.FailureThreshold, p.SuccessThreshold, p.Timeout = 0, 0, 0 }, nil},
-		"disabled":                 {func(p *breaker.Policy) { p.Disabled, p.SuccessThreshold, p.Timeout = true, 0, 0 }, nil},
-		"no successes":             {func(p *breaker.Policy) { p.SuccessThreshold = 0 }, []string{"success_threshold"}},
-		"no timeout":               {func(p *breaker.Policy) { p.Timeout = 0 }, []string{"timeout"}},
+		"scope model":               {func(p *breaker.Policy) { p.Scope = "model" }, nil},
+		"no scope":                  {func(p *breaker.Policy) { p.Scope = "" }, nil},
+		"unknown scope":             {func(p *breaker.Policy) { p.Scope = "Model" }, []string{"scope"}},
+		"empty list":                {func(p *breaker.Policy) { p.FailureOnStatuses = []string{} }, nil},
+		"codes and classes":         {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"100", "599", "1xx", "5xx"} }, nil},
+		"status too low":            {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"429", "099"} }, []string{"failure_on_statuses[1]"}},
+		"status too high":           {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"600"} }, []string{"failure_on_statuses[0]"}},
+		"class too high":            {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"6xx"} }, []string{"failure_on_statuses[0]"}},
+		"half a class":              {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"50x"} }, []string{"failure_on_statuses[0]"}},
+		"word, sign, space, empty":  {func(p *breaker.Policy) { p.FailureOnStatuses = []string{"bad", "+42", " 42", ""} }, []string{"failure_on_statuses[0]", "failure_on_statuses[1]", "failure_on_statuses[2]", "failure_on_statuses[3]"}},
+		"no failures: off":          {func(p *breaker.Policy) { p.FailureThreshold, p.SuccessThreshold, p.Timeout = 0, 0, 0 }, nil},
+		"disabled":                  {func(p *breaker.Policy) { p.Disabled, p.SuccessThreshold, p.Timeout = true, 0, 0 }, nil},
+		"no successes":              {func(p *breaker.Policy) { p.SuccessThreshold = 0 }, []string{"success_threshold"}},
+		"no timeout":                {func(p *breaker.Policy) { p.Timeout = 0 }, []string{"timeout"}},
+		"open times that grow":      {func(p *breaker.Policy) { p.TimeoutFactor, p.MaxTimeout, p.Jitter = 2.5, time.Hour, 1 }, nil},
+		"open times, all zero":      {func(p *breaker.Policy) { p.TimeoutFactor, p.MaxTimeout, p.Jitter = 0, 0, 0 }, nil},
+		"a maximum under the first": {func(p *breaker.Policy) { p.MaxTimeout = time.Second }, nil},
+		"a factor under 1":          {func(p *breaker.Policy) { p.TimeoutFactor = 0.5 }, []string{"timeout_factor"}},
+		"no number":                 {func(p *breaker.Policy) { p.TimeoutFactor, p.Jitter = math.NaN(), math.NaN() }, []string{"timeout_factor", "jitter"}},
+		"infinite":                  {func(p *breaker.Policy) { p.TimeoutFactor, p.Jitter = math.Inf(1), math.Inf(1) }, []string{"timeout_factor", "jitter"}},
+		"jitter over 1":             {func(p *breaker.Policy) { p.Jitter = 1.01 }, []string{"jitter"}},
 		"negative, disabled as well": {func(p *breaker.Policy) {
 			p.Disabled = true
 			p.FailureThreshold, p.SuccessThreshold, p.Timeout, p.SlowCallThreshold = -1, -1, -1, -1
-		}, []string{"failure_threshold", "success_threshold", "timeout", "slow_call_threshold"}},
+			p.TimeoutFactor, p.MaxTimeout, p.Jitter = -1, -1, -1
+		}, []string{"failure_threshold", "success_threshold", "timeout", "timeout_factor", "max_timeout", "jitter", "slow_call_threshold"}},
 		"all faults together": {func(p *breaker.Policy) {
 			*p = breaker.Policy{Scope: "x", FailureOnStatuses: []string{"y"}, FailureThreshold: -1, SlowCallThreshold: -1}
 		}, []string{"scope", "failure_on_statuses[0]", "failure_threshold", "success_threshold", "timeout", "slow_call_threshold"}},

@@ -19,6 +19,7 @@ type refPeriod struct {
 	state    breaker.State
 	began    time.Time         // of this period
 	until    time.Time         // open: the end
+	drawn    bool              // open: the end has a jitter that is not known yet
 	verdicts []breaker.Verdict // in the order given
 	probes   []*refCall        // half-open: in the order admitted
 }
@@ -160,10 +161,44 @@ func (r *refBreaker) settle(c *refCall, v breaker.Verdict) {
 	switch {
 	case p.state == breaker.Closed && p.run(breaker.Failure) >= r.policy.FailureThreshold,
 		p.state == breaker.HalfOpen && v == breaker.Failure:
-		r.enter(breaker.Open, time.Now().Add(r.policy.Timeout))
+		d := r.openTime()
+		r.enter(breaker.Open, time.Now().Add(d))
+		r.now().drawn = true
 	case p.state == breaker.HalfOpen && p.run(breaker.Success) >= r.policy.SuccessThreshold:
 		r.enter(breaker.Closed, time.Time{})
 	}
+}
+
+// openTime is the next open time without its jitter: the first one, once more by
+// the factor for each failed probe since the breaker was closed.
+func (r *refBreaker) openTime() time.Duration {
+	d := float64(r.policy.Timeout)
+	limit := max(r.policy.Timeout, r.policy.MaxTimeout)
+	if r.policy.MaxTimeout == 0 {
+		limit = max(r.policy.Timeout, 5*time.Minute)
+	}
+	for _, p := range slices.Backward(r.periods) {
+		if p.state == breaker.Closed {
+			break
+		}
+		if slices.Contains(p.verdicts, breaker.Failure) {
+			d *= max(1, r.policy.TimeoutFactor)
+		}
+	}
+	return min(time.Duration(min(d, 1e18)), limit)
+}
+
+// draw takes over what the real breaker, which is open for wait from now on,
+// has drawn, and reports whether it may have drawn that.
+func (r *refBreaker) draw(wait time.Duration) bool {
+	p := r.now()
+	if !p.drawn {
+		return true
+	}
+	p.drawn = false
+	d := time.Until(p.until)
+	p.until = time.Now().Add(wait)
+	return d <= wait && float64(wait) <= float64(d)*(1+r.policy.Jitter)+1
 }
 
 func (r *refBreaker) forceOpen(d time.Duration) {

@@ -3,6 +3,7 @@ package breaker
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // on reports whether there is a breaker at all.
@@ -37,6 +38,16 @@ func (p Policy) Validate() error {
 	switch {
 	case p.Timeout < 0, p.Timeout == 0 && p.on():
 		bad("timeout", "is %v, expected a positive open time", p.Timeout)
+	}
+	// Written so that NaN is refused, too.
+	if f := p.TimeoutFactor; f != 0 && !(f >= 1 && f <= math.MaxFloat64) {
+		bad("timeout_factor", "is %v, expected at least 1", f)
+	}
+	if p.MaxTimeout < 0 {
+		bad("max_timeout", "is %v, expected 0 (%v) or more", p.MaxTimeout, defaultMaxTimeout)
+	}
+	if !(p.Jitter >= 0 && p.Jitter <= 1) {
+		bad("jitter", "is %v, expected 0 to 1", p.Jitter)
 	}
 	if p.SlowCallThreshold < 0 {
 		bad("slow_call_threshold", "is %v, expected 0 (off) or more", p.SlowCallThreshold)

@@ -21,9 +21,10 @@ const module = "github.com/surefoot-go/surefoot"
 var arrows = map[string][]string{
 	"":                        nil,
 	"resilience/ending":       nil,
-	"retry":                   {"resilience/ending"},
+	"resilience/layer":        nil,
+	"retry":                   {"resilience/ending", "resilience/layer"},
 	"breaker":                 {"resilience/ending"},
-	"streamguard/wire":        nil,
+	"streamguard/wire":        {"resilience/layer"},
 	"resilience/upstreamtest": nil,
 	"streamguard":             {"streamguard/wire", "resilience/ending"},
 	"resilience": {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	ut "github.com/surefoot-go/surefoot/resilience/upstreamtest"
-	"github.com/surefoot-go/surefoot/retry"
 )
 
 const coolDown = 200 * time.Millisecond
@@ -597,7 +597,7 @@ func TestCaseD10_RetryAfterIsReadOnce(t *testing.T) {
 		"7": 7 * time.Second,
 		now.UTC().Add(time.Hour).Format(http.TimeFormat): time.Hour,
 	} {
-		got, ok := retry.ParseWait(http.Header{"Retry-After": {header}}, now)
+		got, ok := layer.ParseWait(http.Header{"Retry-After": {header}}, now)
 		require.True(t, ok)
 		assert.InDelta(t, want, got, float64(time.Second), fmt.Sprint(header))
 	}

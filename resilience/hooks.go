@@ -11,6 +11,7 @@ import (
 	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // This file is what the layers ask and tell: the funcs that Builder.stack
@@ -79,16 +80,17 @@ func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failure == nil || c.failure.Status != resp.StatusCode {
-		// A quota makes a 429; the waits are named retryDelay and retry_after.
-		if resp.StatusCode != http.StatusTooManyRequests && !bytes.Contains(head, []byte("etry")) {
+		// Elsewhere only a retryDelay or retry_after counts.
+		if !wire.TellsOfLimit(resp.StatusCode) && !bytes.Contains(head, []byte("etry")) {
 			return retry.Advice{}
 		}
 		f := t.words.ParseFailure(resp.StatusCode, head)
 		c.failure = &f
 	}
+	limit, _ := c.failure.ReadLimit(resp.Header, time.Now())
 	return retry.Advice{
-		Stop: c.failure.Quota && resp.StatusCode == http.StatusTooManyRequests,
-		Wait: c.failure.RetryAfter,
+		Stop: limit.Kind == wire.LimitNeverFits || c.failure.Quota && resp.StatusCode == http.StatusTooManyRequests,
+		Wait: limit.Wait,
 	}
 }
 

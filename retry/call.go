@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // unseenWrite is how long a new attempt waits for the end of a write that was
@@ -207,7 +208,7 @@ func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
 	}
 	var wish time.Duration
 	if o.resp != nil {
-		wish, _ = ParseWait(o.resp.Header, time.Now())
+		wish, _ = layer.ParseWait(o.resp.Header, time.Now())
 		if !c.fits(wish) {
 			return 0, false
 		}

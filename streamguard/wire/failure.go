@@ -21,8 +21,8 @@ type Failure struct {
 	Body []byte
 	// Quota tells of a quota or billing limit: a retry is not worth it.
 	Quota bool
-	// RetryAfter is the wait asked for in the body, 0 if none.
-	RetryAfter time.Duration
+	// Limit is what the body alone says of a limit; see [Failure.ReadLimit].
+	Limit Limit
 	// Header is what the answer needs beside Body for the format's clients to
 	// know the kind of the error; nil is nothing. It must not be changed.
 	Header http.Header
@@ -76,13 +76,27 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 		return Verdict{}
 	}
 	b := trimStart(body)
-	switch {
-	case a.Status == http.StatusAccepted:
+	if a.Status == http.StatusAccepted {
 		return f.accepted(a, b)
-	case len(b) == 0 || string(trim(b)) == "null":
+	}
+	if len(b) == 0 || string(trim(b)) == "null" {
 		return f.broken(ReasonEmpty, "provider returned empty response")
-	case b[0] != '{' && b[0] != '[':
-		return f.unbracketed(a, b)
+	}
+	if f.anyBody && b[0] != '{' && b[0] != '[' && !isJSONType(a.ContentType) && mediaType(a.ContentType) != "text/html" {
+		return Verdict{}
+	}
+	switch b[0] {
+	case '{', '[':
+	case '<':
+		return f.page()
+	default:
+		if Sniff(b) == ShapeEvents && !isJSONType(a.ContentType) {
+			return Verdict{}
+		}
+		if !valid(b) {
+			return f.malformed(a)
+		}
+		return f.noObject(a)
 	}
 	v := f.judge(f, a, b)
 	switch {
@@ -95,22 +109,6 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 		}
 	}
 	return v
-}
-
-// unbracketed judges a body that is no object and no array.
-func (f *Format) unbracketed(a Answer, b []byte) Verdict {
-	labelled := isJSONType(a.ContentType)
-	switch {
-	case f.anyBody && !labelled && mediaType(a.ContentType) != "text/html":
-		return Verdict{}
-	case b[0] == '<':
-		return f.page()
-	case Sniff(b) == ShapeEvents && !labelled:
-		return Verdict{}
-	case !valid(b):
-		return f.malformed(a)
-	}
-	return f.noObject(a)
 }
 
 func (f *Format) page() Verdict {
@@ -237,7 +235,7 @@ func (f *Format) Failure(status int, reason, message string) *Failure {
 func (f *Format) told(p *problem, b []byte) *Failure {
 	v := &Failure{
 		Status: p.httpStatus(), Code: p.code(), Type: p.typ(), Message: p.message,
-		Reason: ReasonHidden, Quota: p.quota(), RetryAfter: p.wait,
+		Reason: ReasonHidden, Quota: p.quota(), Limit: p.limit(time.Now()),
 	}
 	v.Header = f.ErrorHeader(v.Status, v.Type, v.Code)
 	if b != nil && b[0] == '{' && objectError(b) {
@@ -277,14 +275,19 @@ func objectError(b []byte) bool {
 }
 
 // ParseFailure reads the text of an error: code, type, message, whether it is
-// about quota, how long to wait. It takes any of the known shapes and a text
-// that is cut off; what it does not find stays empty. Status and Body are what
-// was given; a status of 0 becomes the one that the text stands for. words may
-// be nil.
+// about quota, what it says of a limit. It takes any of the known shapes and a
+// text that is cut off; what it does not find stays empty. Status and Body are
+// what was given; a status of 0 becomes the one that the text stands for. words
+// may be nil.
 func (words *Vocabulary) ParseFailure(status int, body []byte) Failure {
+	return words.readFailure(status, body, time.Now())
+}
+
+func (words *Vocabulary) readFailure(status int, body []byte, now time.Time) Failure {
 	v := Failure{Status: status, Body: body}
 	b := trimStart(body)
 	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
+		v.Limit = textLimit(b)
 		return v
 	}
 	p := Answer{Words: words}.inspect(b)
@@ -292,7 +295,7 @@ func (words *Vocabulary) ParseFailure(status int, body []byte) Failure {
 		v.Status = p.httpStatus()
 	}
 	v.Code, v.Type, v.Message = p.code(), p.typ(), p.message
-	v.Quota, v.RetryAfter = p.quota(), p.wait
+	v.Quota, v.Limit = p.quota(), p.limit(now)
 	return v
 }
 

@@ -298,12 +298,12 @@ func TestParseFailure(t *testing.T) {
 		`{"error":{"code":"1308"}}`:                                {Code: "1308", Quota: true},
 		`{"error":{"code":1113}}`:                                  {Code: "1113", Quota: true},
 		`{"error":{"code":"rate_limit_exceeded"}}`:                 {Code: "rate_limit_exceeded"},
-		`{"error":{"details":[{"@type":"x"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`:                 {RetryAfter: 36 * time.Second},
-		`{"error":{"details":[{"retryDelay":"45.837906927s"}]}}`:                                                                        {RetryAfter: 45837906927},
+		`{"error":{"details":[{"@type":"x"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`:                 {Limit: wire.Limit{Wait: 36 * time.Second, Source: wire.SourceBody}},
+		`{"error":{"details":[{"retryDelay":"45.837906927s"}]}}`:                                                                        {Limit: wire.Limit{Wait: 45837906927, Source: wire.SourceBody}},
 		`{"error":{"details":[{"retryDelay":"-1s"}]}}`:                                                                                  {},
 		`{"error":{"details":[{"retryDelay":"soon"}]}}`:                                                                                 {},
-		`{"error":{"availability":{"retryable":true,"retry_after":12.5}}}`:                                                              {RetryAfter: 12500 * time.Millisecond},
-		`{"error":{"details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"36s"}]}}`: {Quota: true, RetryAfter: 36 * time.Second},
+		`{"error":{"availability":{"retryable":true,"retry_after":12.5}}}`:                                                              {Limit: wire.Limit{Wait: 12500 * time.Millisecond, Source: wire.SourceBody}},
+		`{"error":{"details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"36s"}]}}`: {Quota: true, Limit: wire.Limit{Wait: 36 * time.Second, Source: wire.SourceBody}},
 		`{"error":{"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProject"}]}]}}`:                                    {},
 		`{"error":{"code":"c","message":"cut he`:                                                                                        {Code: "c"},
 		`<html>`:                                                                                                                        {},
@@ -313,6 +313,7 @@ func TestParseFailure(t *testing.T) {
 	} {
 		got := wire.ParseFailure(429, []byte(body))
 		want.Status, want.Body = 429, []byte(body)
+		got.Limit.Kind = "" // for TestReadLimit
 		assert.Equal(t, want, got, body)
 	}
 }

@@ -12,10 +12,12 @@ const (
 	nErrorMetaKind
 	nErrorMetaCode
 	nErrorAvail
-	nErrorRetry
+	nWish
+	nMetaHeaders
+	nMetaReset
+	nMetaRemaining
 	nDetails
 	nDetail
-	nRetryDelay
 	nViolations
 	nViolation
 	nQuotaID
@@ -91,10 +93,18 @@ var problemEdges = []edge{
 	{nError, "message", nErrorMessage}, {nError, "error_type", nErrorKind},
 	{nError, "metadata", nErrorMeta},
 	{nErrorMeta, "error_type", nErrorMetaKind}, {nErrorMeta, "provider_code", nErrorMetaCode},
-	{nError, "availability", nErrorAvail}, {nErrorAvail, "retry_after", nErrorRetry},
+	{nError, "availability", nErrorAvail}, {nErrorAvail, "retry_after", nWish},
 	{nError, "details", nDetails}, {nDetails, elements, nDetail},
-	{nDetail, "retryDelay", nRetryDelay}, {nDetail, "violations", nViolations},
+	{nDetail, "retryDelay", nWish}, {nDetail, "violations", nViolations},
 	{nViolations, elements, nViolation}, {nViolation, "quotaId", nQuotaID},
+	// Where a wait is named.
+	{nError, "retry_after", nWish}, {nError, "resets_in_seconds", nWish}, {nError, "resets_at", nWish},
+	{root, "retry_after", nWish}, {root, "resets_in_seconds", nWish}, {root, "resets_at", nWish},
+	{nFree, "retry_after", nWish}, {nErrorMeta, "retry_after", nWish}, {nErrorMeta, "retry_after_seconds", nWish},
+	{nErrorMeta, "headers", nMetaHeaders},
+	{nMetaHeaders, "Retry-After", nWish}, {nMetaHeaders, "retry-after", nWish},
+	{nMetaHeaders, "X-RateLimit-Reset", nMetaReset}, {nMetaHeaders, "x-ratelimit-reset", nMetaReset},
+	{nMetaHeaders, "X-RateLimit-Remaining", nMetaRemaining}, {nMetaHeaders, "x-ratelimit-remaining", nMetaRemaining},
 	{root, "code", nCode}, {root, "type", nType}, {root, "status", nStatus}, {root, "status_code", nStatus},
 	{root, "statusCode", nStatus}, {nError, "status_code", nErrorStatus}, {nError, "statusCode", nErrorStatus},
 	{nError, "error", nError}, {nFree, "error", nError}, // wrapped once more

@@ -3,7 +3,6 @@ package wire
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
 // A problem is what a JSON document says of an error, gathered from every
@@ -35,7 +34,7 @@ type problem struct {
 	daily     bool        // a quota of a day is used up
 	exception string      // AWS's name of the error
 	words     *Vocabulary // nil: the built-in words
-	wait      time.Duration
+	wishes    wishes
 
 	// Marks of a large event.
 	eventType     string
@@ -108,10 +107,8 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		firstCode(&p.number, kind, v)
 	case nHeaderCode:
 		firstCode(&p.header, kind, v)
-	case nErrorRetry:
-		p.retryAfter(string(v) + "s")
-	case nRetryDelay:
-		p.retryAfter(string(v))
+	case nWish, nMetaReset, nMetaRemaining:
+		p.wishes.field(n, v)
 	case nSuccess:
 		p.refused = string(v) == "false"
 		p.succeeded = string(v) == "true"
@@ -237,12 +234,6 @@ func (p *problem) composite(n node, filled bool) {
 		p.metrics = true
 	case nOutput, nOutputChoice:
 		p.output.end(n == nOutputChoice)
-	}
-}
-
-func (p *problem) retryAfter(s string) {
-	if d, err := time.ParseDuration(s); err == nil && d > 0 && p.wait == 0 {
-		p.wait = d
 	}
 }
 

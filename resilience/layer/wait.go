@@ -1,4 +1,4 @@
-package retry
+package layer
 
 import (
 	"math"
@@ -13,11 +13,19 @@ import (
 // wishes saturate at about 292 years.
 const maxWish = 8000 * 366 * 24 * 60 * 60 // seconds
 
+// A number of seconds beyond leastEpoch, over three years, is a moment since
+// 1970 and not a wait; beyond leastMillis it is one in milliseconds. Servers
+// send both where a wait belongs.
+const (
+	leastEpoch  = 1e8 * time.Second
+	leastMillis = 1e11 * time.Millisecond
+)
+
 // ParseWait returns the wait that an upstream asks for in the headers of its
 // answer: retry-after-ms, else x-ms-retry-after-ms, both in milliseconds, else
 // Retry-After, in seconds or as a date (RFC 9110 §10.2.3), relative to now.
-// Decimals are understood in all of them; of a repeated header the longest wait
-// counts. A value that is zero, negative, past, absurdly large or no wait at
+// Decimals are understood in all of them, and seconds since 1970 in Retry-After;
+// of a repeated header the longest wait counts. A value that is zero, negative, past, absurdly large or no wait at
 // all is no wish: the result is then 0 and false. A true result is positive.
 func ParseWait(h http.Header, now time.Time) (time.Duration, bool) {
 	// OpenAI and Azure send the exact value beside a Retry-After that is
@@ -28,17 +36,52 @@ func ParseWait(h http.Header, now time.Time) (time.Duration, bool) {
 	if d := longest(h["X-Ms-Retry-After-Ms"], parseMillis); d > 0 {
 		return d, true
 	}
-	d := longest(h["Retry-After"], func(v string) time.Duration {
-		if d, ok := parseDecimal(v, time.Second); ok {
-			return d
-		}
+	d := longest(h["Retry-After"], func(v string) time.Duration { return parseSeconds(v, now) })
+	return d, d > 0
+}
+
+// ParseReset returns the wait, relative to now, until the moment that v names
+// as a field of a rate limit does: seconds, milliseconds or seconds since 1970,
+// a date in any form that [ParseWait] knows, or a duration as package time
+// writes it ("6m0s", "12ms"). What is zero, negative, past, absurdly large or
+// none of these is no wait: the result is then 0 and false. A true result is
+// positive.
+func ParseReset(v string, now time.Time) (time.Duration, bool) {
+	v = textproto.TrimString(v)
+	if len(v) > maxReset {
+		return 0, false
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d == 0 { // "0" is a duration, too
+		d = parseSeconds(v, now)
+	}
+	return max(d, 0), d > 0
+}
+
+// maxReset bounds the text that is taken for a moment.
+const maxReset = 64
+
+// parseSeconds returns the wait that v names in seconds or as a moment: 0 or
+// less if it names none.
+func parseSeconds(v string, now time.Time) time.Duration {
+	d, ok := parseDecimal(v, time.Second)
+	if !ok {
 		at, ok := parseDate(v, now)
 		if !ok {
 			return 0
 		}
 		return at.Sub(now) // saturates
-	})
-	return d, d > 0
+	}
+	if d > 0 && d < leastEpoch {
+		return d
+	}
+	if ms, _ := parseDecimal(v, time.Millisecond); ms >= leastMillis {
+		d = ms
+	}
+	if d == 0 {
+		return 0
+	}
+	return time.Unix(0, int64(d)).Sub(now)
 }
 
 func longest(values []string, parse func(string) time.Duration) time.Duration {

@@ -1,0 +1,230 @@
+package breaker_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/breaker"
+)
+
+const rateKind, quotaKind, billingKind = "rate", "quota", "billing"
+
+func TestHolds(t *testing.T) {
+	none := breaker.Hold{}
+	for name, row := range map[string]struct {
+		do   func(*breaker.Holds)
+		key  string
+		want breaker.Hold
+	}{
+		"nothing":                {func(*breaker.Holds) {}, "m", none},
+		"a model":                {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20 * time.Second, Named: 20 * time.Second}},
+		"is not another":         {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "n", none},
+		"nor the account":        {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "", none},
+		"the account":            {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute, Named: time.Minute}},
+		"is every model":         {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute, Named: time.Minute}},
+		"over":                   {func(h *breaker.Holds) { h.Hold("m", rateKind, time.Second, false); time.Sleep(time.Second) }, "m", none},
+		"a moment before":        {func(h *breaker.Holds) { h.Hold("m", rateKind, time.Second, false); time.Sleep(time.Second - 1) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 1, Named: 1}},
+		"no wait":                {func(h *breaker.Holds) { h.Hold("m", rateKind, 0, false); h.Hold("m", rateKind, -1, false) }, "m", none},
+		"the longest":            {func(h *breaker.Holds) { h.Hold("m", rateKind, math.MaxInt64, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: time.Hour, Named: time.Hour}},
+		"the later of two":       {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", quotaKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20, Named: 20}},
+		"in any order":           {func(h *breaker.Holds) { h.Hold("m", quotaKind, 20, false); h.Hold("m", rateKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20, Named: 20}},
+		"of model and account":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 20, false); h.Hold("", quotaKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20, Named: 20}},
+		"of account and model":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", quotaKind, 20, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: 20, Named: 20}},
+		"a guess":                {func(h *breaker.Holds) { h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20}},
+		"a guess beyond a name":  {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", billingKind, 20, true) }, "m", breaker.Hold{Key: "m", Kind: billingKind, RetryAfter: 20, Named: 9}},
+		"a name beyond a guess":  {func(h *breaker.Holds) { h.Hold("m", billingKind, 9, true); h.Hold("m", rateKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20, Named: 20}},
+		"a guess of the account": {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20, Named: 9}},
+		"released":               {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Release("m") }, "m", none},
+		"released, the account":  {func(h *breaker.Holds) { h.Hold("", rateKind, 9, false); h.Release("") }, "m", none},
+		"released, what is left": {func(h *breaker.Holds) { h.Hold("", rateKind, 9, false); h.Hold("m", rateKind, 5, false); h.Release("") }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5, Named: 5}},
+		"released, what is not":  {func(h *breaker.Holds) { h.Release("m"); h.Release("") }, "m", none},
+		"held again when it over": {func(h *breaker.Holds) {
+			h.Hold("m", quotaKind, 9, false)
+			time.Sleep(9)
+			h.Hold("m", rateKind, 5, true)
+		}, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := breaker.NewHolds(0)
+				row.do(h)
+				got, ok := h.Held(row.key)
+				assert.Equal(t, row.want, got)
+				assert.Equal(t, row.want != none, ok)
+			})
+		})
+	}
+}
+
+// Whatever keys callers invent, memory is bounded: the hold that ends first
+// makes room.
+func TestHoldsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := breaker.NewHolds(24 * time.Hour)
+		for i := range 3000 {
+			h.Hold(fmt.Sprintf("m%d", i), rateKind, time.Hour+time.Duration(i), false)
+		}
+		h.Hold("short", rateKind, time.Second, false)
+		h.Hold("", quotaKind, time.Minute, false)
+		all := h.Snapshot()
+		require.Len(t, all, 1024+1)
+		_, ok := h.Held("m2999")
+		assert.True(t, ok)
+		got, _ := h.Held("m0")
+		assert.Empty(t, got.Key, "only the account's")
+		got, _ = h.Held("short")
+		assert.Empty(t, got.Key)
+
+		long := strings.Repeat("k", 1<<20)
+		h.Hold(long, rateKind, 2*time.Hour, false)
+		got, ok = h.Held(long)
+		assert.True(t, ok)
+		assert.Less(t, len(got.Key), 128)
+		time.Sleep(3 * time.Hour)
+		assert.Empty(t, h.Snapshot())
+	})
+}
+
+// refHolds is slow and obvious: every hold there ever was.
+type refHolds struct {
+	longest time.Duration
+	all     []refHold
+}
+
+type refHold struct {
+	key, kind string
+	until     time.Time
+	guess     bool
+}
+
+// held is what the holds of some keys come to.
+func (r *refHolds) held(keys ...string) (out breaker.Hold, ok bool) {
+	for _, e := range r.all {
+		left := time.Until(e.until)
+		if left <= 0 || !slices.Contains(keys, e.key) {
+			continue
+		}
+		// Of two that end together a later one changes nothing, and the
+		// account's is the one that is told.
+		if left > out.RetryAfter || left == out.RetryAfter && e.key == "" && out.Key != "" {
+			out.Key, out.Kind, out.RetryAfter = e.key, e.kind, left
+		}
+		if !e.guess {
+			out.Named = max(out.Named, left)
+		}
+	}
+	return out, out.RetryAfter > 0
+}
+
+func (r *refHolds) snapshot(keys []string) (out []breaker.Hold) {
+	for _, key := range keys {
+		if h, ok := r.held(key); ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// The holds agree with the reference under random schedules.
+func TestHoldsAgreeWithReference(t *testing.T) {
+	keys := []string{"", "a", "b", "c", "d"}
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			ref := refHolds{longest: time.Duration(1+r.IntN(20)) * time.Second}
+			h := breaker.NewHolds(ref.longest)
+			for step := range 1500 {
+				key := keys[r.IntN(len(keys))]
+				switch r.IntN(10) {
+				case 0, 1, 2:
+					wait := time.Duration(r.IntN(25)-2) * time.Second
+					kind := []string{rateKind, quotaKind, billingKind}[r.IntN(3)]
+					guess := r.IntN(3) == 0
+					h.Hold(key, kind, wait, guess)
+					if wait > 0 {
+						ref.all = append(ref.all, refHold{key, kind, time.Now().Add(min(wait, ref.longest)), guess})
+					}
+				case 3:
+					if r.IntN(4) == 0 {
+						h.Release(key)
+						ref.all = slices.DeleteFunc(ref.all, func(e refHold) bool { return e.key == key })
+					}
+				case 4, 5, 6:
+					time.Sleep(time.Duration(r.IntN(4)) * time.Second / 2)
+				}
+				if step%50 == 0 { // what is over changes nothing
+					ref.all = slices.DeleteFunc(ref.all, func(e refHold) bool { return !time.Now().Before(e.until) })
+				}
+				for _, k := range keys {
+					want, wantOK := ref.held("", k)
+					got, ok := h.Held(k)
+					if want != got || ok != wantOK {
+						require.Equal(t, want, got, "seed %d, step %d, key %q", seed, step, k)
+						require.Equal(t, wantOK, ok)
+					}
+				}
+				if want, got := ref.snapshot(keys), h.Snapshot(); !slices.Equal(want, got) {
+					require.Equal(t, want, got, "seed %d, step %d", seed, step)
+				}
+			}
+		})
+	}
+}
+
+// Many goroutines: what was held last and longest is held.
+func TestHoldsAreSafeForConcurrentUse(t *testing.T) {
+	h := breaker.NewHolds(0)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				key := fmt.Sprintf("m%d", (g*7+i)%40)
+				h.Hold(key, rateKind, time.Minute, i%2 == 0)
+				if hold, ok := h.Held(key); ok && hold.RetryAfter > time.Minute {
+					assert.Fail(t, "longer than any", hold)
+				}
+				h.Snapshot()
+				if i%100 == 0 {
+					h.Release(key)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	h.Hold("m1", quotaKind, time.Hour, false)
+	hold, ok := h.Held("m1")
+	require.True(t, ok)
+	assert.Equal(t, quotaKind, hold.Kind)
+}
+
+func TestAskingHoldsDoesNotAllocate(t *testing.T) {
+	h := breaker.NewHolds(0)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m") }))
+	h.Hold("m", rateKind, time.Hour, false)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m"); h.Held("n") }))
+}
+
+func BenchmarkHeld(b *testing.B) {
+	for _, n := range []int{0, 10, 1024} {
+		h := breaker.NewHolds(0)
+		for i := range n {
+			h.Hold(fmt.Sprintf("vendor/model-%d", i), rateKind, time.Hour, false)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				h.Held("vendor/model-7")
+			}
+		})
+	}
+}

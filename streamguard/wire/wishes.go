@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"strings"
+	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
+)
+
+// maxWishes bounds the waits that are kept of one document.
+const maxWishes = 4
+
+// wishes is what the members of a document name as waits, as it stands there.
+type wishes struct {
+	named []string
+	// OpenRouter sends the upstream's header along in the body.
+	reset, remaining string
+}
+
+// field takes a member, in whatever form it is: what is no wait is found out
+// later.
+func (w *wishes) field(n node, v []byte) {
+	switch {
+	case n == nMetaReset:
+		first(&w.reset, v)
+	case n == nMetaRemaining:
+		first(&w.remaining, v)
+	case len(w.named) < maxWishes:
+		w.named = append(w.named, string(v))
+	}
+}
+
+// limit is what the document says of a limit.
+func (p *problem) limit(now time.Time) Limit {
+	l := Limit{Kind: p.limitKind()}
+	for _, v := range p.wishes.named {
+		if d, _ := layer.ParseReset(v, now); l.Wait == 0 {
+			l.wish(d, SourceBody)
+		}
+	}
+	if l.Wait == 0 {
+		l.wish(proseWait(p.message), SourceMessage)
+	}
+	if w := &p.wishes; l.Wait == 0 && w.reset != "" && (w.remaining == "" || isZero(w.remaining)) {
+		reset := resetOf("", []string{w.reset}, now)
+		l.Wait, l.Source = reset.Wait, reset.Source
+		if l.Kind == "" && reset.Kind == LimitQuota {
+			l.Kind = LimitQuota
+		}
+	}
+	return l
+}
+
+// textLimit is what a body that is plain text says of a limit.
+func textLimit(b []byte) Limit {
+	if len(b) == 0 || b[0] == '<' {
+		return Limit{}
+	}
+	message := string(b[:min(len(b), maxToken)])
+	l := Limit{Kind: proseKind(message)}
+	l.wish(proseWait(message), SourceMessage)
+	return l
+}
+
+// limitKind returns the kind of limit that the document tells of, "" if it does
+// not say.
+func (p *problem) limitKind() LimitKind {
+	prose := proseKind(p.message)
+	if prose == LimitNeverFits {
+		return prose
+	}
+	var kind LimitKind
+	for _, s := range append([]string{p.nested, p.kind, p.status, p.topCode, p.topType}, p.extra...) {
+		switch k := wordKind(s); {
+		case k == LimitBilling:
+			return k
+		case k == LimitQuota, kind == "":
+			kind = k
+		}
+	}
+	switch {
+	case p.daily:
+		return LimitQuota
+	case kind == LimitQuota && prose == LimitRate, kind == "": // Cerebras has a quota of a minute
+		return prose
+	}
+	return kind
+}
+
+// wordKind returns the kind of limit of an error's code, type or status word,
+// "" if it is of none or a plain rate limit. Case and separators do not count.
+func wordKind(s string) LimitKind {
+	switch s {
+	case "", "error":
+		return ""
+	case "1113": // Zhipu: no balance
+		return LimitBilling
+	case "1308": // Zhipu: the limit of a plan
+		return LimitQuota
+	case "1302", "1305": // Zhipu: concurrency, overload
+		return LimitConcurrency
+	}
+	if len(s) > maxKey {
+		return ""
+	}
+	s = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
+	switch {
+	case strings.HasPrefix(s, "throttl"): // DashScope: Throttling.RateQuota
+		return ""
+	case containsAny(s, "billing", "credit", "balance", "spendlimit", "insufficientquota"):
+		return LimitBilling
+	case containsAny(s, "quota", "usagelimit", "perday"):
+		return LimitQuota
+	case containsAny(s, "concurren", "overload", "capacity", "queueexceeded", "slowdown"):
+		return LimitConcurrency
+	}
+	return ""
+}
