@@ -21,11 +21,20 @@
 //
 // config.example.yaml, beside this package, shows every key.
 //
+// # Limits
+//
+// A file has at most 4 MiB, and so has every environment variable that is
+// read, VIRTUAL_MODELS too. With all aliases followed and all variables put in
+// it holds at most 200,000 values and 4 MiB of text. The time that reading
+// takes grows with the size and not with its square.
+//
 // # Errors
 //
-// All faults of a configuration are told at once, as [Errors]: each with its
-// line, the full path of the field, what was found and what was expected, and
-// never with a secret.
+// All faults of a configuration are reported at once, as [Errors]: each with
+// its line, the full path of the field, what was found and what was expected.
+// What was found is quoted where it is a short number, or a short word of
+// lower case where a mode was due; anything else, which could be a secret in
+// the wrong place, is described.
 package config
 
 import (
@@ -46,6 +55,7 @@ import (
 type Config struct {
 	file, env scope // what the global blocks and the environment give
 	providers []*provider
+	byName    map[string]*provider
 	virtual   []*virtual
 	warnings  []string
 }
@@ -54,11 +64,8 @@ type Config struct {
 // environment; a nil lookup is an empty one. An error is of type [Errors] and
 // holds every fault, the first hundred if there are more.
 func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
-	if lookup == nil {
-		lookup = func(string) (string, bool) { return "", false }
-	}
-	l := &loader{lookup: lookup}
-	c := &Config{file: scope{}, env: scope{}}
+	l := newLoader(lookup)
+	c := &Config{file: scope{}, env: scope{}, byName: map[string]*provider{}}
 	var declared []*virtual
 	top, bad := parseYAML(data)
 	if bad != nil {
@@ -81,6 +88,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
 		return nil, l.faults.sorted()
 	}
 	for _, p := range c.providers {
+		c.byName[p.Name] = p
 		p.ModelsMode = c.settings(p.own).modelsMode
 	}
 	c.warnings = l.warnings
@@ -126,7 +134,7 @@ func (l *loader) top(n node, c *Config) (declared []*virtual) {
 func (c *Config) settings(own ...scope) settings {
 	s := defaults()
 	layers := append([]scope{c.file, c.env}, own...)
-	for _, f := range allFields() {
+	for _, f := range allFields {
 		for _, layer := range layers {
 			if g, ok := layer[f.key]; ok {
 				assign(f.at(&s), g.value)
@@ -136,18 +144,9 @@ func (c *Config) settings(own ...scope) settings {
 	return s
 }
 
-func (c *Config) provider(name string) *provider {
-	for _, p := range c.providers {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 // own is what a provider's blocks give; nil for one that is not configured.
 func (c *Config) own(name string) scope {
-	if p := c.provider(name); p != nil {
+	if p := c.byName[name]; p != nil {
 		return p.own
 	}
 	return nil

@@ -15,8 +15,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxBytes bounds a configuration file. Real ones have some kilobytes.
+// maxBytes bounds a configuration file and each environment variable. Real ones
+// have some kilobytes.
 const maxBytes = 4 << 20
+
+// maxSearched bounds a file in which the line that breaks a block is looked for
+// by parsing its beginnings, twenty times over.
+const maxSearched = 256 << 10
 
 // parseYAML returns the top node of a file of one YAML document, nil for an
 // empty one.
@@ -71,7 +76,7 @@ var (
 	tabbed   = regexp.MustCompile(`(?m)^ *\t[ \t]*[^ \t\r\n#]`)
 )
 
-// syntaxError tells what the YAML parser said. Its texts name tokens and what
+// syntaxError reports what the YAML parser said. Its texts name tokens and what
 // the parser was about, but for names of anchors and tags, which are taken
 // out: a secret that starts with a * looks like one.
 func syntaxError(err error, data []byte) *Error {
@@ -88,7 +93,11 @@ func syntaxError(err error, data []byte) *Error {
 			e.Line = min(e.Line+1, lineOf(data, len(data)))
 		}
 		if strings.HasSuffix(text, "expected key") || strings.HasSuffix(text, "indicator") {
-			e.Line = max(e.Line, breaks(data, text))
+			if len(data) <= maxSearched {
+				e.Line = max(e.Line, breaks(data, text))
+			} else {
+				e.Hint = "somewhere in the block that begins there"
+			}
 		}
 	}
 	if strings.Contains(text, "anchor") {
@@ -134,9 +143,6 @@ func aliasLine(text string, data []byte) int {
 func parseJSON(text, variable string) (*yaml.Node, *Error) {
 	r := jsonReader{text: text, dec: json.NewDecoder(strings.NewReader(text))}
 	r.dec.UseNumber()
-	if len(text) > maxBytes {
-		return nil, &Error{Variable: variable, Line: 1, Column: 1, Found: fmt.Sprintf("%d bytes", len(text)), Want: "at most 4 MiB"}
-	}
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		e := &Error{Variable: variable, Line: 1, Column: 1, Found: "broken JSON (" + err.Error() + ")", Want: "a JSON list of virtual models"}

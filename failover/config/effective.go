@@ -39,7 +39,7 @@ func (c *Config) Effective(provider string) Settings {
 	s := c.settings(own)
 	off := !s.breakerOn()
 	var all Settings
-	for _, f := range allFields() {
+	for _, f := range allFields {
 		row := Setting{Key: f.key, Origin: FromDefault}
 		for origin, layer := range map[Origin]scope{FromFile: c.file, FromEnvironment: c.env, FromProvider: own} {
 			if _, ok := layer[f.key]; ok && origin.rank() > row.Origin.rank() {

@@ -7,8 +7,8 @@ import (
 )
 
 // Error is one fault of a configuration. It never holds a secret: what was
-// found is left out where it came from a variable or stands under a key that
-// may carry credentials.
+// found is quoted only where it cannot be one, a short number or a short word
+// in place of a mode that did not come from a variable.
 type Error struct {
 	File     string // set by [Load]
 	Line     int    // in the file, or in the JSON of Variable; from 1, 0 where Variable says it all

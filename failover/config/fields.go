@@ -55,9 +55,9 @@ var resilienceFields = []field{
 		at: func(s *settings) any { return &s.policy.Retry.InitialBackoff }},
 	{key: "retry.max_backoff", env: "RETRY_MAX_BACKOFF", kind: durations,
 		at: func(s *settings) any { return &s.policy.Retry.MaxBackoff }},
-	{key: "retry.backoff_factor", env: "RETRY_BACKOFF_FACTOR", kind: kind{want: "a number of at least 1", parse: factor(1, math.MaxFloat64)},
+	{key: "retry.backoff_factor", env: "RETRY_BACKOFF_FACTOR", kind: kind{want: "a number of at least 1", quotes: quoteNumbers, parse: factor(1, math.MaxFloat64)},
 		at: func(s *settings) any { return &s.policy.Retry.BackoffFactor }},
-	{key: "retry.jitter_factor", env: "RETRY_JITTER_FACTOR", kind: kind{want: "a number from 0 to 1", parse: factor(0, 1)},
+	{key: "retry.jitter_factor", env: "RETRY_JITTER_FACTOR", kind: kind{want: "a number from 0 to 1", quotes: quoteNumbers, parse: factor(0, 1)},
 		at: func(s *settings) any { return &s.policy.Retry.JitterFactor }},
 	{key: "retry.streams", kind: words(retry.StreamsNever, retry.StreamsHeldBack),
 		at: func(s *settings) any { return &s.policy.Retry.Streams }},
@@ -127,10 +127,8 @@ var cacheFields = []field{
 var modeField = field{key: "models_mode", env: "CONFIGURED_PROVIDER_MODELS_MODE", kind: words(discovery.ModeFallback, discovery.ModeAllowlist),
 	at: func(s *settings) any { return &s.modelsMode }}
 
-// allFields returns every field, in the order of the documentation.
-func allFields() []field {
-	return slices.Concat(resilienceFields, failoverFields, cacheFields, []field{modeField})
-}
+// allFields is every field, in the order of the documentation.
+var allFields = slices.Concat(resilienceFields, failoverFields, cacheFields, []field{modeField})
 
 // assign stores a parsed value where the field points.
 func assign(at, v any) {

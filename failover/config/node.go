@@ -9,11 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of one configuration, against aliases of aliases: a small text can
-// name billions of nodes.
+// Bounds of one configuration with all aliases followed and all variables put
+// in: a small text can name billions of nodes. The YAML parser's own guard
+// against that covers only what it decodes itself, and here it decodes nodes.
 const (
 	maxVisits = 200_000
-	maxMerges = 16 // << in a << in a <<
+	maxText   = maxBytes // of all keys and values
+	maxMerges = 16       // << in a << in a <<
 )
 
 // A node is a place in a document: what is there, and its full path.
@@ -66,7 +68,7 @@ func (n node) child(c *yaml.Node, path string) node {
 	return node{Node: c, path: path, variable: n.variable}
 }
 
-// isNull says that nothing is given: a missing value, null or ~.
+// isNull reports that nothing is given: a missing value, null or ~.
 func (n node) isNull() bool {
 	return n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
@@ -91,26 +93,56 @@ func join(path, key string) string {
 
 // loader reads one configuration and collects what is wrong with it.
 type loader struct {
-	lookup   func(string) (string, bool)
+	env      environ
 	faults   Errors
 	warnings []string
-	visits   int
+	visits   int  // nodes so far
+	size     int  // bytes of text so far
+	over     bool // one of the two was too many, which is reported once
+}
+
+func newLoader(lookup func(string) (string, bool)) *loader {
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
+	}
+	return &loader{env: environ{lookup: lookup, known: map[string]string{}}}
 }
 
 func (l *loader) fault(at place, found, want, hint string) {
-	if len(l.faults) < maxFaults {
+	if !l.full() {
 		l.faults = append(l.faults, &Error{Line: at.line, Column: at.column, Variable: at.variable, Path: at.path, Found: found, Want: want, Hint: hint})
 	}
 }
 
-// spent counts a node and says whether the document is too large to go on. It
-// is told once.
-func (l *loader) spent(n node) bool {
-	l.visits++
-	if l.visits == maxVisits+1 {
-		l.fault(n.place(), "more than 200000 values, with all aliases followed", "a smaller configuration", "")
+// full reports whether nothing more will be reported: there are enough faults,
+// or what follows from half a document is no fault of its own. Who looks for a
+// suggestion among thousands of names asks before.
+func (l *loader) full() bool { return l.over || len(l.faults) >= maxFaults }
+
+func (l *loader) warn(at place, format string, args ...any) {
+	if len(l.warnings) < maxFaults {
+		l.warnings = append(l.warnings, at.where()+": "+fmt.Sprintf(format, args...))
 	}
-	return l.visits > maxVisits
+}
+
+// spent counts a node with so many bytes of text and reports whether the
+// document is too large to go on.
+func (l *loader) spent(n node, bytes int) bool {
+	l.visits++
+	l.size += bytes
+	if l.over {
+		return true
+	}
+	switch {
+	case l.visits > maxVisits:
+		l.fault(n.place(), "more than 200000 values, with all aliases followed", "a smaller configuration", "")
+	case l.size > maxText:
+		l.fault(n.place(), "more than 4 MiB of text, with all aliases followed and all variables put in", "a smaller configuration", "")
+	default:
+		return false
+	}
+	l.over = true
+	return true
 }
 
 // mapping calls entry for every pair of a mapping whose key is known; nil is
@@ -128,8 +160,8 @@ func (l *loader) mapping(n node, known []string, entry func(pair)) {
 		l.fault(n.place(), n.what(), want, "")
 		return
 	}
-	for _, p := range l.pairs(n, 0) {
-		if l.spent(n) {
+	for _, p := range l.pairs(n, known, 0) {
+		if l.full() {
 			return
 		}
 		if known != nil && !slices.Contains(known, p.key) {
@@ -142,23 +174,23 @@ func (l *loader) mapping(n node, known []string, entry func(pair)) {
 
 // pairs lists the entries of a mapping, first its own, then those that a
 // merge key (<<) brings and that it does not have.
-func (l *loader) pairs(n node, depth int) []pair {
+func (l *loader) pairs(n node, known []string, depth int) []pair {
 	var own, merged []pair
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if l.spent(n) {
+		k := n.child(n.Content[i], n.path)
+		if l.spent(k, len(k.Value)) {
 			return nil
 		}
-		k := n.child(n.Content[i], n.path)
 		switch {
 		case k.Kind != yaml.ScalarNode:
 			l.fault(k.place(), k.what()+" as a key", "a name", "")
 			continue
 		case k.ShortTag() == "!!merge":
-			merged = append(merged, l.merge(n.child(n.Content[i+1], join(n.path, "<<")), depth+1)...)
+			merged = append(merged, l.merge(n.child(n.Content[i+1], join(n.path, "<<")), known, depth+1)...)
 			continue
 		}
-		p := pair{k.Value, n.Content[i], n.child(n.Content[i+1], join(n.path, shownKey(k.Value)))}
+		p := pair{k.Value, n.Content[i], n.child(n.Content[i+1], join(n.path, shownKey(k.Value, known)))}
 		if line, twice := seen[k.Value]; twice {
 			l.fault(p.keyPlace(), "a key that is already on line "+strconv.Itoa(line), "each key once", "")
 			continue
@@ -169,7 +201,7 @@ func (l *loader) pairs(n node, depth int) []pair {
 	for _, p := range merged {
 		if _, has := seen[p.key]; !has {
 			seen[p.key] = p.keyNode.Line
-			p.value.path = join(n.path, shownKey(p.key))
+			p.value.path = join(n.path, shownKey(p.key, known))
 			own = append(own, p)
 		}
 	}
@@ -178,8 +210,8 @@ func (l *loader) pairs(n node, depth int) []pair {
 
 // merge lists the entries of what a << names: a mapping or a list of them, of
 // which the earlier wins.
-func (l *loader) merge(n node, depth int) []pair {
-	if l.spent(n) {
+func (l *loader) merge(n node, known []string, depth int) []pair {
+	if l.spent(n, 0) {
 		return nil
 	}
 	if depth > maxMerges {
@@ -188,11 +220,11 @@ func (l *loader) merge(n node, depth int) []pair {
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		return l.pairs(n, depth)
+		return l.pairs(n, known, depth)
 	case yaml.SequenceNode:
 		var all []pair
 		for _, c := range n.Content {
-			all = append(all, l.merge(n.child(c, n.path), depth+1)...)
+			all = append(all, l.merge(n.child(c, n.path), known, depth+1)...)
 		}
 		return all
 	}
@@ -211,7 +243,7 @@ func (l *loader) elements(n node, want string) []node {
 	}
 	var all []node
 	for i, c := range n.Content {
-		if l.spent(n) {
+		if l.full() {
 			return nil
 		}
 		all = append(all, n.child(c, fmt.Sprintf("%s[%d]", n.path, i)))
@@ -219,24 +251,12 @@ func (l *loader) elements(n node, want string) []node {
 	return all
 }
 
-// shownKey is a key as it may stand in a path: names as they are, anything
-// else not at all, since a misplaced secret may end up as a key.
-func shownKey(key string) string {
-	odd := strings.ContainsFunc(key, func(r rune) bool {
-		return r <= ' ' || r == ':' || r == '=' || r == '$' || r > '~'
-	})
-	if key == "" || odd || len(key) > 64 || strings.HasPrefix(key, "sk-") {
-		return "(a key that is no name)"
-	}
-	return key
-}
-
 // suggestKey says where a key that is not known here belongs.
 func suggestKey(key string, known []string) string {
 	if s := meant(key, known); s != "" {
 		return s
 	}
-	for _, f := range allFields() {
+	for _, f := range allFields {
 		if f.key == key || strings.HasSuffix(f.key, "."+key) {
 			return fmt.Sprintf("did you mean %q?", f.key)
 		}

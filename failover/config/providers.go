@@ -1,9 +1,7 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -86,7 +84,7 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 		at.path += ".type"
 		l.fault(at, "no type, and a name that is none", "one of "+list(typeNames())+", or a base_url", meant(name, typeNames()))
 	case !known && name != "":
-		l.fault(typ.at, shown(name, typ.hidden), "one of "+list(typeNames()), meant(name, typeNames()))
+		l.fault(typ.at, shown(name, typ.hidden, quoteWords), "one of "+list(typeNames()), meant(name, typeNames()))
 	}
 	p.Type, p.auth, p.BaseURL = t.name, t.auth, t.base
 	if raw == "" {
@@ -99,8 +97,8 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		// What looks like a user or a query may be a credential.
-		l.fault(base.at, shown(raw, base.hidden || strings.ContainsAny(raw, "@?#")), urlWant, "")
+		// A URL may hold a user or a key, and a key may stand where a URL was due.
+		l.fault(base.at, hiddenValue, urlWant, "")
 		return
 	}
 	p.BaseURL = raw
@@ -113,21 +111,23 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 // key reads a provider's api_key. What is found is never told.
 func (l *loader) key(n node, p *provider) {
 	const want = "a key, usually ${NAME}"
-	if l.spent(n) || n.isNull() {
+	if n.isNull() {
+		l.spent(n, 0)
 		return
 	}
-	if n.Kind != 0 && len(n.Content) > 0 {
+	if len(n.Content) > 0 {
 		l.fault(n.place(), n.what(), want, "")
 		return
 	}
-	e := expand(n.Value, l.lookup)
+	e, ok := l.expanded(n)
 	text := strings.TrimSpace(e.text)
 	switch {
+	case !ok: // reported
 	case e.fault != "":
 		l.fault(n.place(), "a reference that is neither ${NAME} nor ${NAME:-default}", want, "")
 	case len(e.missing) > 0:
 		p.why = unset(e.missing)
-		l.warnings = append(l.warnings, fmt.Sprintf("%s: %s: %s; the provider is unavailable", n.place().where(), n.path, p.why))
+		l.warn(n.place(), "%s: %s; the provider is unavailable", n.path, p.why)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		l.fault(n.place(), "a control character, such as a line break", want, "no header may carry that")
 	case text != "":
@@ -146,7 +146,7 @@ func (l *loader) modelVariables(all []*provider) {
 			continue
 		}
 		if other, twice := owner[name]; twice {
-			l.warnings = append(l.warnings, fmt.Sprintf("environment variable %s is read for two providers, %s and %s", name, other, p.Name))
+			l.warn(place{variable: name}, "is read for two providers, %s and %s", shownName(other, false), shownName(p.Name, false))
 		}
 		owner[name] = p.Name
 		if models := split(text); len(models) > 0 {
@@ -172,8 +172,10 @@ func modelsVariable(provider string) string {
 // unique drops what was listed before.
 func unique(names []string) []string {
 	var all []string
+	seen := make(map[string]bool, len(names))
 	for _, n := range names {
-		if !slices.Contains(all, n) {
+		if !seen[n] {
+			seen[n] = true
 			all = append(all, n)
 		}
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -93,7 +92,8 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 // text reads a scalar with its variables put in. ok is false where nothing is
 // given or it is a fault; hidden says that the text is not to be shown.
 func (l *loader) text(n node, want string) (text string, hidden, ok bool) {
-	if l.spent(n) || n.isNull() {
+	if n.isNull() {
+		l.spent(n, 0)
 		return "", false, false
 	}
 	if n.Kind != yaml.ScalarNode {
@@ -101,26 +101,34 @@ func (l *loader) text(n node, want string) (text string, hidden, ok bool) {
 		return "", false, false
 	}
 	if n.variable != "" {
-		return n.Value, false, true
+		return n.Value, false, !l.spent(n, len(n.Value))
 	}
-	e := expand(n.Value, l.lookup)
+	e, ok := l.expanded(n)
 	switch {
+	case !ok:
+		return "", true, false
 	case e.fault != "":
 		l.fault(n.place(), e.fault, want, "")
 		return "", true, false
 	case len(e.missing) > 0:
-		l.fault(n.place(), unset(e.missing), want, fmt.Sprintf("set it, or write ${%s:-default}", e.missing[0]))
+		l.fault(n.place(), unset(e.missing), want, fmt.Sprintf("set it, or write ${%s:-default}", shownVariable(e.missing[0])))
 		return "", true, false
 	}
 	return e.text, e.used, !e.used || e.text != ""
 }
 
-// unset names variables that hold nothing.
-func unset(names []string) string {
-	return "no value in the environment variable " + strings.Join(names, ", ")
+// expanded puts the variables into a scalar. ok is false where the document
+// becomes too large by it, which is reported.
+func (l *loader) expanded(n node) (e expansion, ok bool) {
+	e = expand(n.Value, l.env.get, maxText-l.size)
+	size := len(e.text)
+	if e.tooLong {
+		size = maxText + 1
+	}
+	return e, !l.spent(n, size)
 }
 
-// parsed parses one scalar, or tells what is wrong with it.
+// parsed parses one scalar, or reports what is wrong with it.
 func (l *loader) parsed(at place, text string, hidden bool, k kind) (any, bool) {
 	v, hint, ok := k.parse(text)
 	if !ok {
@@ -128,22 +136,9 @@ func (l *loader) parsed(at place, text string, hidden bool, k kind) (any, bool) 
 		if k.list {
 			want = k.each
 		}
-		l.fault(at, shown(text, hidden), want, hint)
+		l.fault(at, shown(text, hidden, k.quotes), want, hint)
 	}
 	return v, ok
-}
-
-// shown quotes a value for a message. What looks like a key that went to the
-// wrong place is not shown either.
-func shown(text string, hidden bool) string {
-	const most = 60
-	switch {
-	case hidden, strings.HasPrefix(text, "sk-"):
-		return "a value that is not shown"
-	case len(text) > most:
-		return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "…"
-	}
-	return strconv.Quote(text)
 }
 
 // environment reads the variables of fields, which stand for everyone. path
@@ -169,7 +164,7 @@ func (l *loader) environment(fields []field, path string, into scope) {
 			}
 		}
 		if len(all) == 0 && good {
-			l.fault(at, shown(text, false), f.kind.want, "separate them with commas")
+			l.fault(at, "nothing but commas", f.kind.want, "separate them with commas")
 		} else if good {
 			into[f.key] = given{value: all, at: at}
 		}
@@ -181,9 +176,12 @@ func (l *loader) variable(name string) (string, bool) {
 	if name == "" {
 		return "", false
 	}
-	text, ok := l.lookup(name)
-	text = strings.TrimSpace(text)
-	return text, ok && text != ""
+	text, ok := l.env.get(name)
+	if len(text) > maxBytes {
+		l.fault(place{variable: name}, fmt.Sprintf("%d bytes", len(text)), "at most 4 MiB", "")
+		return "", false
+	}
+	return strings.TrimSpace(text), ok
 }
 
 // split takes a list of the environment apart.

@@ -15,24 +15,25 @@ type kind struct {
 	want      string
 	each      string // what one element of a list may be
 	list      bool
-	keepEmpty bool // [] means none; otherwise it means "not given"
+	keepEmpty bool   // [] means none; otherwise it means "not given"
+	quotes    quotes // which refused values a message may quote
 	parse     func(text string) (v any, hint string, ok bool)
 }
 
 var (
-	durations = kind{want: "a duration such as 15s or 500ms, or 0", parse: parseDuration}
-	intervals = kind{want: "a number of seconds, 0 or more", parse: parseInterval}
-	counts    = kind{want: "a whole number, 0 or more", parse: parseCount}
-	sizes     = kind{want: "a number of bytes such as 8388608 or 8MiB", parse: parseSize}
-	switches  = kind{want: "true or false", parse: parseSwitch}
-	weights   = kind{want: "a whole number, 0 to 2147483647", parse: parseWeight}
-	costs     = kind{want: "a number, 0 or more", parse: factor(0, math.MaxFloat64)}
+	durations = kind{want: "a duration such as 15s or 500ms, or 0", quotes: quoteNumbers, parse: parseDuration}
+	intervals = kind{want: "a number of seconds, 0 or more", quotes: quoteNumbers, parse: parseInterval}
+	counts    = kind{want: "a whole number, 0 or more", quotes: quoteNumbers, parse: parseCount}
+	sizes     = kind{want: "a number of bytes such as 8388608 or 8MiB", quotes: quoteNumbers, parse: parseSize}
+	switches  = kind{want: "true or false", quotes: quoteWords, parse: parseSwitch}
+	weights   = kind{want: "a whole number, 0 to 2147483647", quotes: quoteNumbers, parse: parseWeight}
+	costs     = kind{want: "a number, 0 or more", quotes: quoteNumbers, parse: factor(0, math.MaxFloat64)}
 	texts     = kind{want: "a text", parse: func(s string) (any, string, bool) { return s, "", s != "" }}
 	names     = kind{want: "a list of names such as [a, b]", each: "a name", list: true, parse: texts.parse}
-	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is no number", list: true, parse: parsePhrase}
+	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is no number", list: true, quotes: quoteNumbers, parse: parsePhrase}
 
-	noStatus   = kind{want: statusWant, each: oneStatus, list: true, keepEmpty: true, parse: parseStatus}
-	someStatus = kind{want: statusWant, each: oneStatus, list: true, parse: parseStatus}
+	noStatus   = kind{want: statusWant, each: oneStatus, list: true, keepEmpty: true, quotes: quoteNumbers, parse: parseStatus}
+	someStatus = kind{want: statusWant, each: oneStatus, list: true, quotes: quoteNumbers, parse: parseStatus}
 )
 
 const (
@@ -42,7 +43,7 @@ const (
 
 // words is a kind of which only these are written.
 func words(known ...string) kind {
-	return kind{want: list(known), parse: func(s string) (any, string, bool) {
+	return kind{want: list(known), quotes: quoteWords, parse: func(s string) (any, string, bool) {
 		for _, k := range known {
 			if s == k {
 				return s, "", true
@@ -146,7 +147,7 @@ func parsePhrase(s string) (any, string, bool) {
 		if !numeric.MatchString(w) {
 			text = true
 		} else if !status.MatchString(w) {
-			return nil, w + " is neither a status 100 to 599 nor a class 1xx to 5xx", false
+			return nil, "a number in it is a status 100 to 599 or a class 1xx to 5xx", false
 		}
 	}
 	if !text {

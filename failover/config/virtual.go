@@ -26,6 +26,8 @@ type virtual struct {
 	strategy    string
 	failover    scope // over the global failover block
 	targets     []*target
+	models      map[string]bool      // "provider/model" of the targets that are not disabled
+	overlaid    map[string][]*target // by the names of virtual models that they may lead to
 }
 
 // target is one entry of a virtual model.
@@ -56,17 +58,19 @@ var (
 // is a fault.
 func (l *loader) virtualModels(n node) []*virtual {
 	var all []*virtual
+	seen := map[string]*virtual{}
 	for _, e := range l.elements(n, "a list of virtual models") {
 		v := l.virtualModel(e)
 		if v == nil {
 			continue
 		}
-		if i := slices.IndexFunc(all, func(o *virtual) bool { return o.source == v.source }); i >= 0 {
+		if first := seen[v.source]; first != nil {
 			at := v.at
 			at.path = join(at.path, "source")
-			l.fault(at, fmt.Sprintf("the source %s of line %d again", shown(v.source, v.hidden), all[i].at.line), "each source once", "")
+			l.fault(at, fmt.Sprintf("the source of line %d again", first.at.line), "each source once", "")
 			continue
 		}
+		seen[v.source] = v
 		all = append(all, v)
 	}
 	return all
@@ -90,8 +94,12 @@ func (l *loader) virtualVariable() []*virtual {
 // same source takes the whole entry's place.
 func overlay(file, env []*virtual) []*virtual {
 	all := slices.Clone(file)
+	index := make(map[string]int, len(file))
+	for i, v := range file {
+		index[v.source] = i
+	}
 	for _, v := range env {
-		if i := slices.IndexFunc(all, func(o *virtual) bool { return o.source == v.source }); i >= 0 {
+		if i, ok := index[v.source]; ok {
 			all[i] = v
 		} else {
 			all = append(all, v)
@@ -119,7 +127,7 @@ func (l *loader) virtualModel(n node) *virtual {
 			if g, ok := l.value(p.value, strategies); ok {
 				v.strategy = g.value.(string)
 			} else if len(l.faults) > before {
-				v.strategy = "" // told already; nothing follows from it
+				v.strategy = "" // reported already; nothing follows from it
 			}
 		case "failover":
 			off = p.value.place()
@@ -147,7 +155,7 @@ func (l *loader) virtualModel(n node) *virtual {
 	return v
 }
 
-// missing tells of a key that has to be there.
+// missing reports a key that has to be there.
 func (l *loader) missing(n node, key, want string) {
 	at := n.place()
 	at.path = join(at.path, key)
@@ -162,7 +170,7 @@ func (l *loader) source(n node, v *virtual) {
 	}
 	name := g.value.(string)
 	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-		l.fault(n.place(), shown(name, g.hidden), want, "")
+		l.fault(n.place(), hiddenValue, want, "")
 		return
 	}
 	v.source, v.hidden = name, g.hidden
@@ -175,14 +183,14 @@ func (l *loader) virtualFailover(n node, v *virtual) {
 		l.block(n, failoverFields, "failover.", v.failover)
 		return
 	}
-	if g, ok := l.value(n, kind{want: "true, false or a block", parse: parseSwitch}); ok {
+	if g, ok := l.value(n, kind{want: "true, false or a block", quotes: quoteWords, parse: parseSwitch}); ok {
 		v.failover["failover.enabled"] = g
 	}
 }
 
 // targets reads target or targets: one of them, and at least one entry.
-// That there is none is told where nothing else was wrong with it: before is
-// how many faults there were.
+// That there is none is reported where nothing else was wrong with it: before
+// is how many faults there were.
 func (l *loader) targets(v *virtual, n, single, several node, before int) {
 	one, many := single.Node != nil && !single.isNull(), several.Node != nil && !several.isNull()
 	switch {
