@@ -79,9 +79,10 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
 	l.environment(cacheFields, "", c.env)
 	l.environment([]field{modeField}, "", c.env)
 	c.virtual = overlay(declared, l.virtualVariable())
+	var known *graph
 	// What a broken document is about is not worth guessing at.
 	if bad == nil {
-		l.graph(c)
+		known = l.graph(c)
 		l.policies(c)
 	}
 	if len(l.faults) > 0 {
@@ -91,6 +92,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
 		c.byName[p.Name] = p
 		p.ModelsMode = c.settings(p.own).modelsMode
 	}
+	l.sharedBreakers(c, known)
 	c.warnings = l.warnings
 	return c, nil
 }

@@ -10,13 +10,13 @@ import (
 // names that mean nothing and chains that come back to themselves. Everything
 // is looked up by name, so that thousands of virtual models take a time that
 // grows with their number and not with its square.
-func (l *loader) graph(c *Config) {
+func (l *loader) graph(c *Config) *graph {
 	g := newGraph(c)
 	for _, v := range c.virtual {
 		seen := make(map[string]bool, len(v.targets))
 		for _, t := range v.targets {
 			if l.full() {
-				return
+				return g
 			}
 			l.resolve(g, v, t)
 			key := t.name
@@ -38,6 +38,7 @@ func (l *loader) graph(c *Config) {
 			l.warn(v.at, "%s.source: a request for this name names the provider %s and passes the virtual model by, which does not list it as a target", v.at.path, shownName(provider, v.hidden))
 		}
 	}
+	return g
 }
 
 // graph is the configured names and what they stand for.

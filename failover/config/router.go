@@ -1,12 +1,10 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
@@ -14,7 +12,8 @@ import (
 
 // Router builds one stack a provider and the virtual models over them. stack
 // is called once for every provider, in the order of the file; nil builds
-// [resilience.Builder] stacks with [Config.Policy].
+// [resilience.Builder] stacks with [Config.Policy]. [Assemble] does the same
+// with loggers, metrics and a registry of models.
 //
 // A request whose model is a virtual one goes to its chain. Any other goes to
 // the provider that it names ("provider/model"), else to the first whose
@@ -24,10 +23,10 @@ import (
 func (c *Config) Router(stack func(Provider) (http.RoundTripper, error)) (*failover.Router, error) {
 	if stack == nil {
 		stack = func(p Provider) (http.RoundTripper, error) {
-			return resilience.Builder{}.Build(p.Name, c.Policy(p.Name))
+			return resilience.Builder{ProviderType: p.Type}.Build(p.Name, c.Policy(p.Name))
 		}
 	}
-	d := &direct{chains: map[string]*failover.Chain{}}
+	var all []reach
 	for _, p := range c.Providers() {
 		rt, err := stack(p)
 		if err == nil && rt == nil {
@@ -36,16 +35,29 @@ func (c *Config) Router(stack func(Provider) (http.RoundTripper, error)) (*failo
 		if err != nil {
 			return nil, fmt.Errorf("config: the stack of the provider %s: %w", p.Name, err)
 		}
-		d.reach = append(d.reach, reach{p, rt})
+		all = append(all, reach{name: p.Name, provider: c.byName[p.Name], stack: rt, available: p.Available})
 	}
+	return c.route(newDirect(all), hooks{})
+}
+
+// hooks are what the chains of virtual models report to.
+type hooks struct {
+	builder   resilience.Builder // its Logger and MeterProvider
+	onAttempt func(context.Context, failover.Attempt)
+}
+
+// route builds the virtual models over the providers.
+func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
 	chains := map[string]*failover.Chain{}
 	for _, v := range c.virtual {
 		if !v.enabled || v.passed {
 			continue
 		}
-		chain, err := failover.NewChain(c.chainPolicy(v), d.targets(v)...)
+		p := c.chainPolicy(v)
+		p.Logger, p.MeterProvider, p.OnAttempt = h.builder.Logger, h.builder.MeterProvider, h.onAttempt
+		chain, err := failover.NewChain(p, d.targets(v)...)
 		if err != nil {
-			return nil, fmt.Errorf("config: the virtual model %s: %w", v.source, err)
+			return nil, fmt.Errorf("config: the virtual model %s: %w", shownName(v.source, v.hidden), err)
 		}
 		chains[v.source] = chain
 	}
@@ -66,42 +78,24 @@ func (c *Config) chainPolicy(v *virtual) failover.Policy {
 	return p
 }
 
-// reach is a provider and its stack.
+// reach is a provider and how to get there.
 type reach struct {
-	Provider
-	stack http.RoundTripper
+	name      string
+	provider  *provider // as the configuration has it, whatever became of the copy that a caller was given
+	stack     http.RoundTripper
+	available func() bool
 }
 
 // target is a model of the provider; "" keeps the request's.
 func (r reach) target(model string) failover.Target {
-	name := r.Name
+	name := r.name
 	if model != "" {
 		name += "/" + model
 	}
 	return failover.Target{
-		Name: name, Provider: r.Name, Model: model, BaseURL: r.BaseURL,
-		Header: r.Header(), Transport: r.stack, Available: r.Available,
+		Name: name, Provider: r.name, Model: model, BaseURL: r.provider.BaseURL,
+		Header: r.provider.Header(), Transport: r.stack, Available: r.available,
 	}
-}
-
-// direct serves the requests that name no virtual model. The Router puts
-// their model into the context.
-type direct struct {
-	reach []reach
-
-	mu     sync.Mutex
-	chains map[string]*failover.Chain // of one target, by its name; at most maxDirect; guarded by mu
-}
-
-// maxDirect bounds the chains that are kept: the names are the callers'.
-const maxDirect = 1024
-
-func (d *direct) provider(name string) (reach, bool) {
-	i := slices.IndexFunc(d.reach, func(r reach) bool { return r.Name == name })
-	if i < 0 {
-		return reach{}, false
-	}
-	return d.reach[i], true
 }
 
 // targets are those of a virtual model.
@@ -109,7 +103,7 @@ func (d *direct) targets(v *virtual) []failover.Target {
 	var all []failover.Target
 	for _, t := range v.targets {
 		out := failover.Target{Name: t.name, Model: t.name} // a name that the Router resolves
-		if r, ok := d.provider(t.provider); ok {
+		if r, ok := d.byName[t.provider]; ok {
 			out = r.target(t.model)
 		}
 		out.Weight, _ = t.weight.value.(int)
@@ -120,71 +114,4 @@ func (d *direct) targets(v *virtual) []failover.Target {
 		all = append(all, out)
 	}
 	return all
-}
-
-// find says which provider serves a model, and how that calls it.
-func (d *direct) find(model string) (failover.Target, bool) {
-	if name, rest, ok := strings.Cut(model, "/"); ok && rest != "" {
-		if r, ok := d.provider(name); ok {
-			return r.target(rest), true
-		}
-	}
-	for _, r := range d.reach {
-		if model != "" && slices.Contains(r.Models, model) {
-			return r.target(model), true
-		}
-	}
-	if len(d.reach) == 1 {
-		return d.reach[0].target(""), true
-	}
-	return failover.Target{}, false
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, ok := d.find(resilience.ModelOf(req.Context()))
-	if !ok {
-		none, err := failover.NewRouter(nil, nil) // which answers as the format does
-		if err != nil {
-			return nil, closing(req, err)
-		}
-		return none.RoundTrip(req)
-	}
-	chain, err := d.chain(t)
-	if err != nil {
-		return nil, closing(req, err)
-	}
-	return chain.RoundTrip(req)
-}
-
-// chain is the chain of one target. It rewrites the request, and fails over
-// to nothing.
-func (d *direct) chain(t failover.Target) (*failover.Chain, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if c := d.chains[t.Name]; c != nil {
-		return c, nil
-	}
-	c, err := failover.NewChain(failover.Policy{}, t)
-	if err == nil && len(d.chains) < maxDirect {
-		d.chains[t.Name] = c
-	}
-	return c, err
-}
-
-// closing closes the body of a request that is not sent.
-func closing(req *http.Request, err error) error {
-	if req.Body != nil {
-		err = errors.Join(err, req.Body.Close())
-	}
-	return err
-}
-
-// CloseIdleConnections closes those of every stack.
-func (d *direct) CloseIdleConnections() {
-	for _, r := range d.reach {
-		if c, ok := r.stack.(interface{ CloseIdleConnections() }); ok {
-			c.CloseIdleConnections()
-		}
-	}
 }
