@@ -56,7 +56,7 @@ type Assembly struct {
 // Nothing runs and nothing is sent before [Assembly.Run] is called.
 func Assemble(c *Config, o Options) (*Assembly, error) {
 	if c == nil {
-		return nil, errors.New("config: there is no configuration to assemble")
+		return nil, errors.New("config: no configuration to assemble")
 	}
 	rc := o.Registry
 	rc.RefreshInterval, rc.RecheckInterval = c.RefreshInterval(), c.RecheckInterval()
@@ -180,7 +180,7 @@ func (a *Assembly) Run(ctx context.Context) error {
 
 // Close ends Run, waits for it, and closes the idle connections of all stacks.
 // It cuts off no call: those that run go on, and a later one still works.
-// Closing twice is no error.
+// Closing twice is allowed.
 func (a *Assembly) Close() {
 	a.mu.Lock()
 	a.closed = true

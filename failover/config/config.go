@@ -9,6 +9,13 @@
 // every key that it does not name, a single list or switch at a time.
 // [Config.Effective] shows where each value came from.
 //
+// # From a file to a client
+//
+// [Assemble] puts together what a file describes: a stack for each provider, a
+// router with the virtual models, and the registry of models with its status
+// page. [Config.Policy], [Config.Providers] and [Config.Router] are for those
+// who do it themselves.
+//
 // # Values
 //
 // A YAML null and an environment variable that is set but empty count as not
@@ -192,8 +199,9 @@ func interval(d time.Duration) time.Duration {
 	return d
 }
 
-// Warnings tells what is not as it should be and no reason not to start, such
-// as an api_key whose variable is unset.
+// Warnings lists what is allowed and seldom meant, one line each: an api_key
+// whose variable is unset, a virtual model that no request reaches, two models
+// of one virtual model behind one circuit breaker. It holds the first hundred.
 func (c *Config) Warnings() []string { return slices.Clone(c.warnings) }
 
 // String counts what is configured.
@@ -203,57 +211,3 @@ func (c Config) String() string {
 
 // Format prints the configuration as [Config.String] does, whatever the verb.
 func (c Config) Format(f fmt.State, verb rune) { wire.Print(f, verb, c.String()) }
-
-// policies checks what only shows when all layers are put together, globally
-// and for each provider.
-func (l *loader) policies(c *Config) {
-	told := map[place]bool{}
-	l.policy(c, "", nil, told)
-	for _, p := range c.providers {
-		l.policy(c, p.Name, p.own, told)
-	}
-}
-
-// policy checks one resolved policy. Each fault is a zero that somebody wrote,
-// told once, at its own place.
-func (l *loader) policy(c *Config, provider string, own scope, told map[place]bool) {
-	p := c.settings(own).policy
-	tell := func(key, want string) {
-		g, ok := strongest(key, c.file, c.env, own)
-		if !ok || told[g.at] {
-			return
-		}
-		told[g.at] = true
-		hint := ""
-		if _, its := own[key]; !its && provider != "" {
-			hint = "the block of the provider " + provider + " needs it"
-		}
-		l.fault(g.at, fmt.Sprint(render(g.value)), want, hint)
-	}
-	if r := p.Retry; r.MaxRetries > 0 {
-		if r.InitialBackoff == 0 {
-			tell("retry.initial_backoff", "a backoff above 0 where there are retries (retry.max_retries)")
-		}
-		if r.MaxBackoff == 0 {
-			tell("retry.max_backoff", "a backoff above 0 where there are retries (retry.max_retries)")
-		}
-	}
-	if b := p.CircuitBreaker; !b.Disabled && b.FailureThreshold > 0 {
-		if b.SuccessThreshold < 1 {
-			tell("circuit_breaker.success_threshold", "at least 1 where the breaker is on")
-		}
-		if b.Timeout == 0 {
-			tell("circuit_breaker.timeout", "an open time above 0 where the breaker is on")
-		}
-	}
-}
-
-// strongest is the value of the last scope that has the key.
-func strongest(key string, scopes ...scope) (g given, ok bool) {
-	for _, s := range slices.Backward(scopes) {
-		if g, ok := s[key]; ok {
-			return g, true
-		}
-	}
-	return given{}, false
-}

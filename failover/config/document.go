@@ -57,7 +57,7 @@ func unreadable(data []byte) (at int, found string) {
 		r, n := utf8.DecodeRune(data[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return i, "a byte that is no UTF-8"
+			return i, "a byte that is not UTF-8"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f:
 			return i, fmt.Sprintf("a control character (%U)", r)
 		}

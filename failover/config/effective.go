@@ -81,7 +81,7 @@ func (o Origin) rank() int {
 	return 0
 }
 
-// breakerOn says whether the thresholds have any effect.
+// breakerOn reports whether the thresholds have any effect.
 func (s *settings) breakerOn() bool {
 	return !s.policy.CircuitBreaker.Disabled && s.policy.CircuitBreaker.FailureThreshold > 0
 }

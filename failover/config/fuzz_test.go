@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,8 @@ import (
 	"github.com/surefoot-go/surefoot/failover/config"
 )
 
-// FuzzParse: nothing panics, every fault has a place, what loads is valid.
+// FuzzParse: nothing panics, every fault has a place, what loads is valid and
+// can be routed.
 func FuzzParse(f *testing.F) {
 	example, err := os.ReadFile("config.example.yaml")
 	if err != nil {
@@ -21,6 +23,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n? {}\n: ${X:-${Y}}\n<<: [*a]\n"), "Y", "[")
 	f.Add([]byte("resilience: {<<: {retry: {max_retries: '${N}'}}}\n--- \n"), "N", "1\n2")
 	f.Add([]byte("providers: {a: {type: vllm, base_url: 'http://[::1', api_key: !!binary aGk=}}"), "A_MODELS", ",")
+	upstream := func(config.Provider) (http.RoundTripper, error) { return http.DefaultTransport, nil }
 	f.Fuzz(func(t *testing.T, data []byte, name, value string) {
 		c, err := config.Parse(data, func(asked string) (string, bool) { return value, asked == name })
 		if err != nil {
@@ -44,6 +47,9 @@ func FuzzParse(f *testing.F) {
 			}
 			p.Header()
 			_ = c.Effective(p.Name).String()
+		}
+		if _, err := c.Router(upstream); err != nil {
+			t.Fatalf("loaded, but cannot be routed: %v", err)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (l *loader) provider(entry pair) *provider {
 			if g, ok := l.value(f.value, texts); ok {
 				typ, named = g, true
 			} else if len(l.faults) > before {
-				typ, named = given{at: typ.at}, true // told already
+				typ, named = given{at: typ.at}, true // reported already
 			}
 		case "base_url":
 			base, _ = l.value(f.value, kind{want: urlWant, parse: func(s string) (any, string, bool) { return s, "", true }})
@@ -108,7 +108,7 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 	}
 }
 
-// key reads a provider's api_key. What is found is never told.
+// key reads a provider's api_key. What is found is never shown.
 func (l *loader) key(n node, p *provider) {
 	const want = "a key, usually ${NAME}"
 	if n.isNull() {
