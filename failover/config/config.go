@@ -24,7 +24,8 @@
 // not parsed as YAML. An unset ${NAME} in api_key makes the provider
 // unavailable and is a warning, elsewhere it is an error. For the retry and
 // circuit_breaker blocks an empty list means "no status"; everywhere else it
-// counts as not given.
+// counts as not given. In a list of statuses or phrases the word default stands
+// for the built-in list, so that it can be added to.
 //
 // config.example.yaml, beside this package, shows every key.
 //
@@ -32,8 +33,9 @@
 //
 // A file has at most 4 MiB, and so has every environment variable that is
 // read, VIRTUAL_MODELS too. With all aliases followed and all variables put in
-// it holds at most 200,000 values and 4 MiB of text. The time that reading
-// takes grows with the size and not with its square.
+// it holds at most 200,000 values and 4 MiB of text; a list of statuses or
+// phrases has at most 1,000 entries. The time that reading takes grows with the
+// size and not with its square.
 //
 // # Errors
 //
@@ -164,12 +166,12 @@ func (c *Config) own(name string) scope {
 // Policy returns the policy of a provider. A provider that is not configured
 // has the global one. The caller may change what it gets.
 func (c *Config) Policy(provider string) resilience.Policy {
-	return c.settings(c.own(provider)).policy
+	return c.settings(c.own(provider)).copied().policy
 }
 
 // Failover returns the global failover policy.
 func (c *Config) Failover() failover.Policy {
-	return c.settings().failover
+	return c.settings().copied().failover
 }
 
 // Providers returns the configured providers in the order of the file,

@@ -51,7 +51,7 @@ func (c *Config) Effective(provider string) Settings {
 			if g.at.variable != "" {
 				row.Source = g.at.variable
 			}
-			if g.hidden && f.kind.want == phrases.want {
+			if g.hidden && f.kind.free {
 				row.Value = "(from a variable, not shown)"
 			}
 		}
@@ -149,8 +149,21 @@ func render(v any) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	case int64:
+		return shortSize(v)
 	}
 	return fmt.Sprint(v)
+}
+
+// shortSize is 8388608 as 8MiB.
+func shortSize(n int64) string {
+	for _, unit := range []string{"", "KiB", "MiB"} {
+		if n == 0 || n%1024 != 0 {
+			return strconv.FormatInt(n, 10) + unit
+		}
+		n /= 1024
+	}
+	return strconv.FormatInt(n, 10) + "GiB"
 }
 
 // shortDuration is 5m0s as 5m, and 0s as 0.

@@ -47,7 +47,7 @@ providers:
 	fmt.Println(err)
 	// Output:
 	// line 7: providers.vllm.resilience.circuit_breaker.timeout: found "15", want a duration such as 15s or 500ms, or 0; a number needs a unit: ns, us, ms, s, m or h
-	// line 8: providers.vllm.resilience.circuit_breaker.failure_treshold: found an unknown key, want one of enabled, scope, failure_on_statuses, failure_threshold, success_threshold, timeout or slow_call_threshold; did you mean "failure_threshold"?
+	// line 8: providers.vllm.resilience.circuit_breaker.failure_treshold: found an unknown key, want one of enabled, scope, failure_on_statuses, failure_threshold, success_threshold, timeout, timeout_factor, max_timeout, jitter or slow_call_threshold; did you mean "failure_threshold"?
 }
 
 // A client and a status page of what a file describes. The base transport

@@ -31,6 +31,17 @@ func defaults() settings {
 	}
 }
 
+// copied gives every list a backing array of its own, for whoever is handed the
+// settings.
+func (s settings) copied() settings {
+	for _, f := range allFields {
+		if list, ok := f.at(&s).(*[]string); ok && *list != nil {
+			*list = append([]string{}, *list...)
+		}
+	}
+	return s
+}
+
 // A field is one key of the configuration: its name, the variable that sets
 // it for everyone, what it may be and where it goes. This table is the only
 // place that lists them.
@@ -78,6 +89,12 @@ var resilienceFields = []field{
 		at: func(s *settings) any { return &s.policy.CircuitBreaker.SuccessThreshold }},
 	{key: "circuit_breaker.timeout", env: "CIRCUIT_BREAKER_TIMEOUT", kind: durations,
 		at: func(s *settings) any { return &s.policy.CircuitBreaker.Timeout }},
+	{key: "circuit_breaker.timeout_factor", kind: kind{want: "a number of at least 1", quotes: quoteNumbers, parse: factor(1, math.MaxFloat64)},
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.TimeoutFactor }},
+	{key: "circuit_breaker.max_timeout", kind: durations,
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.MaxTimeout }},
+	{key: "circuit_breaker.jitter", kind: kind{want: "a number from 0 to 1", quotes: quoteNumbers, parse: factor(0, 1)},
+		at: func(s *settings) any { return &s.policy.CircuitBreaker.Jitter }},
 	{key: "circuit_breaker.slow_call_threshold", env: "CIRCUIT_BREAKER_SLOW_CALL_THRESHOLD", kind: durations,
 		at: func(s *settings) any { return &s.policy.CircuitBreaker.SlowCallThreshold }},
 
@@ -130,7 +147,8 @@ var modeField = field{key: "models_mode", env: "CONFIGURED_PROVIDER_MODELS_MODE"
 // allFields is every field, in the order of the documentation.
 var allFields = slices.Concat(resilienceFields, failoverFields, cacheFields, []field{modeField})
 
-// assign stores a parsed value where the field points.
+// assign stores a parsed value where the field points. A list stays the
+// configuration's own until it is handed out: see [settings.copied].
 func assign(at, v any) {
 	switch p := at.(type) {
 	case inverted:
@@ -148,7 +166,7 @@ func assign(at, v any) {
 	case *time.Duration:
 		*p = v.(time.Duration)
 	case *[]string:
-		*p = append([]string{}, v.([]string)...)
+		*p = v.([]string)
 	}
 }
 

@@ -121,6 +121,9 @@ var shapes = map[string]func(n int) string{
 	"providers": func(n int) string {
 		return "providers:\n" + repeated(n, "  p#: {type: openai}\n") + "virtual_models:\n- source: v\n  targets:\n" + repeated(n, "  - {model: p#/m}\n")
 	},
+	"lists and providers": func(n int) string {
+		return "failover:\n  retry_on_errors:\n" + repeated(min(n, 1000), "    - gone #away\n") + "providers:\n" + repeated(n, "  p#: {type: openai}\n")
+	},
 	"backups of each other": func(n int) string {
 		return "providers:\n" + repeated(n/2, "  p#: {type: openai}\n") + "virtual_models:\n" +
 			"- source: m\n  targets:\n" + repeated(n/2, "  - {model: p#/m}\n  - {model: p#/w}\n") +

@@ -70,7 +70,7 @@ func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
 
 // chainPolicy is a virtual model's own over the global failover block.
 func (c *Config) chainPolicy(v *virtual) failover.Policy {
-	p := c.settings(v.failover).failover
+	p := c.settings(v.failover).copied().failover
 	p.Strategy = v.strategy
 	if p.Disabled && p.Strategy == failover.StrategyFailover {
 		p.Strategy = "" // off for everyone, which no virtual model contradicts

@@ -62,7 +62,7 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 		return g, false
 	}
 	g = given{at: n.place()}
-	all, good := []string{}, n.Kind == yaml.SequenceNode
+	all, good := []string{}, n.Kind == yaml.SequenceNode && l.fits(n.place(), len(n.Content), k)
 	for _, c := range l.elements(n, k.want) {
 		if c.isNull() {
 			l.fault(c.place(), "nothing", k.each, "")
@@ -87,6 +87,16 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 	// came to nothing says nothing.
 	g.value = all
 	return g, good && (len(all) > 0 || k.keepEmpty && len(n.Content) == 0)
+}
+
+// fits reports whether a list may have so many entries; if not, that is a
+// fault.
+func (l *loader) fits(at place, entries int, k kind) bool {
+	if k.most == 0 || entries <= k.most {
+		return true
+	}
+	l.fault(at, fmt.Sprintf("%d entries", entries), fmt.Sprintf("at most %d", k.most), "")
+	return false
 }
 
 // text reads a scalar with its variables put in. ok is false where nothing is
@@ -156,8 +166,9 @@ func (l *loader) environment(fields []field, path string, into scope) {
 			}
 			continue
 		}
-		all, good := []string{}, true
-		for _, s := range split(text) {
+		entries := split(text)
+		all, good := []string{}, l.fits(at, len(entries), f.kind)
+		for _, s := range entries {
 			v, ok := l.parsed(at, s, false, f.kind)
 			if good = good && ok; ok {
 				all = append(all, v.(string))

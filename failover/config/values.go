@@ -16,6 +16,8 @@ type kind struct {
 	each      string // what one element of a list may be
 	list      bool
 	keepEmpty bool   // [] means none; otherwise it means "not given"
+	most      int    // entries of a list; 0 is any number
+	free      bool   // any text will do: what came from a variable is not shown
 	quotes    quotes // which refused values a message may quote
 	parse     func(text string) (v any, hint string, ok bool)
 }
@@ -30,15 +32,23 @@ var (
 	costs     = kind{want: "a number, 0 or more", quotes: quoteNumbers, parse: factor(0, math.MaxFloat64)}
 	texts     = kind{want: "a text", parse: func(s string) (any, string, bool) { return s, "", s != "" }}
 	names     = kind{want: "a list of names such as [a, b]", each: "a name", list: true, parse: texts.parse}
-	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is no number", list: true, quotes: quoteNumbers, parse: parsePhrase}
+	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is not a number", list: true, most: maxEntries, free: true, quotes: quoteNumbers, parse: parsePhrase}
 
-	noStatus   = kind{want: statusWant, each: oneStatus, list: true, keepEmpty: true, quotes: quoteNumbers, parse: parseStatus}
-	someStatus = kind{want: statusWant, each: oneStatus, list: true, quotes: quoteNumbers, parse: parseStatus}
+	noStatus   = kind{want: statusWant, each: oneStatus, list: true, most: maxEntries, keepEmpty: true, quotes: quoteNumbers, parse: parseStatus}
+	someStatus = kind{want: statusWant, each: oneStatus, list: true, most: maxEntries, quotes: quoteNumbers, parse: parseStatus}
 )
 
 const (
 	statusWant = "a list of status codes and classes such as [429, 5xx]"
 	oneStatus  = "a status code 100 to 599 or a class 1xx to 5xx"
+
+	// builtIn is the word that stands for the built-in list of statuses or
+	// phrases. The layers put the list in its place.
+	builtIn = "default"
+
+	// maxEntries bounds the lists that every call, or every virtual model, goes
+	// through.
+	maxEntries = 1000
 )
 
 // words is a kind of which only these are written.
@@ -134,13 +144,15 @@ func factor(low, high float64) func(string) (any, string, bool) {
 var status = regexp.MustCompile(`^[1-5]([0-9][0-9]|[xX][xX])$`)
 
 func parseStatus(s string) (any, string, bool) {
-	return strings.ToLower(s), "", status.MatchString(s)
+	s = strings.ToLower(s)
+	return s, "", s == builtIn || status.MatchString(s)
 }
 
 var numeric = regexp.MustCompile(`^([0-9]+|[0-9][xX][xX])$`)
 
-// parsePhrase wants a word that is no number: a number only constrains the
-// status, and a phrase of nothing else would match every error of it.
+// parsePhrase wants a word that is not a number: a number only constrains the
+// status, and a phrase of nothing else would match every error of it. The
+// phrase "default" stands for the built-in ones.
 func parsePhrase(s string) (any, string, bool) {
 	text := false
 	for w := range strings.FieldsSeq(s) {
