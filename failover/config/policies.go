@@ -27,7 +27,7 @@ func (l *loader) policy(c *Config, provider string, own scope, reported map[plac
 		reported[g.at] = true
 		hint := ""
 		if _, its := own[key]; !its && provider != "" {
-			hint = "the block of the provider " + provider + " needs it"
+			hint = "the block of the provider " + shownName(provider, false) + " needs it"
 		}
 		l.fault(g.at, fmt.Sprint(render(g.value)), want, hint)
 	}
