@@ -27,11 +27,12 @@ import (
 // cloud is a base transport in memory with every provider behind it. It
 // answers for each host with its status, 200 unless set.
 type cloud struct {
-	mu    sync.Mutex
-	lists map[string]int // status of the list of models, by host
-	calls map[string]int // status of calls, by host
-	asked []string       // "GET a.test", "POST b.test m"
-	idle  int            // how often idle connections were closed
+	mu     sync.Mutex
+	lists  map[string]int // status of the list of models, by host
+	calls  map[string]int // status of calls, by host
+	asked  []string       // "GET a.test", "POST b.test m"
+	header http.Header    // of the last request
+	idle   int            // how often idle connections were closed
 }
 
 func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -53,6 +54,7 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, said)
+	c.header = req.Header
 	status := c.calls[req.URL.Host]
 	if req.Method == http.MethodGet {
 		status = c.lists[req.URL.Host]

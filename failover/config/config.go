@@ -67,6 +67,8 @@ type Config struct {
 	byName    map[string]*provider
 	virtual   []*virtual
 	warnings  []string
+
+	gone, credentials []string // the words of all providers together, for chains
 }
 
 // Parse reads a configuration from the text of a YAML file and from an
@@ -101,6 +103,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Config, error) {
 		c.byName[p.Name] = p
 		p.ModelsMode = c.settings(p.own).modelsMode
 	}
+	c.shareWords()
 	l.sharedBreakers(c, known)
 	c.warnings = l.warnings
 	return c, nil
@@ -169,9 +172,35 @@ func (c *Config) Policy(provider string) resilience.Policy {
 	return c.settings(c.own(provider)).copied().policy
 }
 
-// Failover returns the global failover policy.
+// Failover returns the global failover policy. Its words are those of all
+// providers together: a chain may have targets of each.
 func (c *Config) Failover() failover.Policy {
-	return c.settings().copied().failover
+	return c.failoverPolicy(nil)
+}
+
+// failoverPolicy is the global failover policy with a virtual model's own on
+// top; nil for none.
+func (c *Config) failoverPolicy(own scope) failover.Policy {
+	p := c.settings(own).copied().failover
+	p.Words.ModelGone, p.Words.Credentials = slices.Clone(c.gone), slices.Clone(c.credentials)
+	return p
+}
+
+// shareWords collects the words that chains have to know: the header in which a
+// caller sends one provider's credential goes to no other provider, and a
+// model may be gone in any of their words.
+func (c *Config) shareWords() {
+	s := c.settings()
+	c.gone, c.credentials = s.policy.Words.ModelGone, s.policy.Words.Credentials
+	for _, p := range c.providers {
+		if g, ok := p.own[modelGone]; ok {
+			c.gone = append(c.gone[:len(c.gone):len(c.gone)], g.value.([]string)...)
+		}
+		if g, ok := p.own[credentialNames]; ok {
+			c.credentials = append(c.credentials[:len(c.credentials):len(c.credentials)], g.value.([]string)...)
+		}
+	}
+	c.gone, c.credentials = unique(c.gone), unique(c.credentials)
 }
 
 // Providers returns the configured providers in the order of the file,

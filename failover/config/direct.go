@@ -14,6 +14,7 @@ import (
 // direct serves the requests that name no virtual model. The Router puts
 // their model into the context.
 type direct struct {
+	policy failover.Policy // of the chains of one target
 	reach  []reach
 	byName map[string]reach
 	owners map[string]reach // by model: the first provider that is configured with it
@@ -90,7 +91,7 @@ func (d *direct) chain(t failover.Target) (*failover.Chain, error) {
 	if c := d.chains[t.Name]; c != nil {
 		return c, nil
 	}
-	c, err := failover.NewChain(failover.Policy{}, t)
+	c, err := failover.NewChain(d.policy, t)
 	if err == nil && len(d.chains) < maxDirect {
 		d.chains[strings.Clone(t.Name)] = c
 	}

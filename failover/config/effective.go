@@ -122,7 +122,7 @@ func short(value string) string {
 // show is the field's value as the file would have it.
 func (f field) show(s *settings) string {
 	v := read(f.at(s))
-	if l, ok := v.([]string); ok && l == nil {
+	if l, ok := v.([]string); ok && l == nil && f.usual != nil {
 		v = f.usual
 	}
 	if d, ok := v.(time.Duration); ok && f.kind.want == intervals.want {

@@ -113,11 +113,30 @@ var resilienceFields = []field{
 	{key: "stream.strip_comments", kind: switches,
 		at: func(s *settings) any { return &s.policy.Stream.StripComments }},
 
+	{key: "words.rate_limited", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.RateLimited }),
+		at: func(s *settings) any { return &s.policy.Words.RateLimited }},
+	{key: "words.quota", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.Quota }),
+		at: func(s *settings) any { return &s.policy.Words.Quota }},
+	{key: "words.overloaded", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.Overloaded }),
+		at: func(s *settings) any { return &s.policy.Words.Overloaded }},
+	{key: "words.client", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.Client }),
+		at: func(s *settings) any { return &s.policy.Words.Client }},
+	{key: modelGone, kind: gonePhrases,
+		at: func(s *settings) any { return &s.policy.Words.ModelGone }},
+	{key: credentialNames, kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.Credentials }),
+		at: func(s *settings) any { return &s.policy.Words.Credentials }},
+
 	{key: "timeout", env: "HTTP_TIMEOUT", kind: durations,
 		at: func(s *settings) any { return &s.policy.Timeout }},
 	{key: "errors_as_responses", kind: words(resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone),
 		at: func(s *settings) any { return &s.policy.ErrorsAsResponses }},
 }
+
+// The words of a provider that chains have to know as well.
+const (
+	modelGone       = "words.model_gone"
+	credentialNames = "words.credentials"
+)
 
 // failoverFields are the keys of the failover block, and of a virtual model's.
 var failoverFields = []field{

@@ -40,6 +40,12 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"stream.hold_limit", "", "8MiB", "1KiB", "", "4097"},
 	{"stream.incomplete_read", "", "error", "eof", "", "error"},
 	{"stream.strip_comments", "", "false", "true", "", "false"},
+	{"words.rate_limited", "", "[]", "[slow_lane]", "", "[]"},
+	{"words.quota", "", "[]", "[plan_used_up]", "", "[a, b]"},
+	{"words.overloaded", "", "[]", "[busy]", "", "[40201]"},
+	{"words.client", "", "[]", "[blocked]", "", "[forbidden_topic]"},
+	{"words.model_gone", "", "[]", `["sent away"]`, "", `["404 moved on"]`},
+	{"words.credentials", "", "[]", "[X-Corp-Pass]", "", "[corp]"},
 	{"timeout", "HTTP_TIMEOUT", "0", "1s", "2s", "3s"},
 	{"errors_as_responses", "", "rejections", "all", "", "none"},
 	{"failover.enabled", "FAILOVER_ENABLED", "true", "false", "true", ""},
@@ -90,7 +96,7 @@ func asYAML(all config.Settings) string {
 	flow := func(at string, more ...string) string {
 		return "{" + strings.Join(append(tree[at], more...), ", ") + "}"
 	}
-	return "resilience: " + flow("resilience", "retry: "+flow("resilience.retry"), "circuit_breaker: "+flow("resilience.circuit_breaker"), "stream: "+flow("resilience.stream")) +
+	return "resilience: " + flow("resilience", "retry: "+flow("resilience.retry"), "circuit_breaker: "+flow("resilience.circuit_breaker"), "stream: "+flow("resilience.stream"), "words: "+flow("resilience.words")) +
 		"\nfailover: " + flow("failover") + "\ncache: {model: " + flow("cache.model") + "}\n"
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
@@ -48,6 +49,7 @@ type hooks struct {
 
 // route builds the virtual models over the providers.
 func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
+	d.policy.Words.Credentials = slices.Clone(c.credentials)
 	chains := map[string]*failover.Chain{}
 	for _, v := range c.virtual {
 		if !v.enabled || v.passed {
@@ -70,7 +72,7 @@ func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
 
 // chainPolicy is a virtual model's own over the global failover block.
 func (c *Config) chainPolicy(v *virtual) failover.Policy {
-	p := c.settings(v.failover).copied().failover
+	p := c.failoverPolicy(v.failover)
 	p.Strategy = v.strategy
 	if p.Disabled && p.Strategy == failover.StrategyFailover {
 		p.Strategy = "" // off for everyone, which no virtual model contradicts

@@ -81,7 +81,9 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 			continue
 		}
 		g.hidden = g.hidden || hidden
-		all = append(all, v.(string))
+		if word := v.(string); !k.adds || !strings.EqualFold(word, builtIn) {
+			all = append(all, word)
+		}
 	}
 	// [] says "none" where that means something. A list whose elements all
 	// came to nothing says nothing.

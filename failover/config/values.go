@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // A kind is what a value may look like. parse sees one scalar, of a list one
@@ -17,6 +19,7 @@ type kind struct {
 	list      bool
 	keepEmpty bool   // [] means none; otherwise it means "not given"
 	most      int    // entries of a list; 0 is any number
+	adds      bool   // the list adds to the built-in one, so that "default" in it says nothing
 	free      bool   // any text will do: what came from a variable is not shown
 	quotes    quotes // which refused values a message may quote
 	parse     func(text string) (v any, hint string, ok bool)
@@ -167,3 +170,31 @@ func parsePhrase(s string) (any, string, bool) {
 	}
 	return s, "", true
 }
+
+// addedWords is a kind for a list of words that are added to the built-in ones.
+// The policy that the list belongs to knows what a word may be.
+func addedWords(list func(*resilience.Policy) *[]string) kind {
+	return kind{
+		want: "a list of words such as [slow_down]", each: "a word of 1 to 64 bytes with a letter or a digit",
+		list: true, keepEmpty: true, most: maxEntries, adds: true, free: true,
+		parse: func(s string) (any, string, bool) {
+			var p resilience.Policy
+			*list(&p) = []string{s}
+			return s, "", p.Words.Validate() == nil
+		},
+	}
+}
+
+// gonePhrases are phrases like those of failover.retry_on_errors.
+var gonePhrases = func() kind {
+	k := addedWords(func(p *resilience.Policy) *[]string { return &p.Words.ModelGone })
+	k.want, k.each, k.quotes = phrases.want, phrases.each, phrases.quotes
+	word := k.parse
+	k.parse = func(s string) (any, string, bool) {
+		if _, _, ok := word(s); !ok {
+			return nil, "it has 1 to 64 bytes", false
+		}
+		return parsePhrase(s)
+	}
+	return k
+}()
