@@ -39,6 +39,11 @@ type Policy struct {
 	Words wire.Words
 	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
 	MaxAttempts int
+	// MaxBody is how many bytes a request's body may have that is read into
+	// memory, so that any number of targets can get it and a target's model be
+	// put into it. A larger one is sent to the first target alone, and not to a
+	// target with a model: that is a [*BodyError] with status 413. 0: 64 MiB.
+	MaxBody int64
 	// Classify turns an SDK's error into status, code and message for [Call].
 	// ok is false for an error that it does not know, which then counts as a
 	// transport failure. Nil: [ClassifyError].
@@ -69,5 +74,6 @@ func DefaultPolicy() Policy {
 			"404 unsupported", "404 unavailable", "404 not available",
 			"404 deprecated", "404 retired", "404 disabled",
 		},
+		MaxBody: 64 << 20,
 	}
 }

@@ -68,6 +68,7 @@ func TestFaults(t *testing.T) {
 		{"phrase of a number for a model that is gone", "providers: {openai: {resilience: {words: {model_gone: [410]}}}}", `providers.openai.resilience.words.model_gone[0]: found "410", want a phrase with a word that is not a number`},
 		{"unknown words", "resilience: {words: {quotas: []}}", `resilience.words.quotas: found an unknown key, want one of rate_limited, quota, overloaded, client, model_gone or credentials; did you mean "quota"?`},
 		{"words of failover", "failover: {words: {}}", `failover.words: found an unknown key`},
+		{"negative body", "failover: {max_body: -1}", `failover.max_body: found "-1", want a number of bytes such as 8388608 or 8MiB; a size is not negative`},
 		{"too many statuses", "resilience: {retry: {retry_on_statuses: [" + strings.Repeat("429,", 1001) + "]}}", `resilience.retry.retry_on_statuses: found 1001 entries, want at most 1000`},
 		{"success threshold", "resilience:\n  circuit_breaker:\n    success_threshold: 0\n", `line 3: resilience.circuit_breaker.success_threshold: found 0, want at least 1 where the breaker is on`},
 		{"open time", "resilience:\n  circuit_breaker:\n    timeout: 0\n", `line 3: resilience.circuit_breaker.timeout: found 0, want an open time above 0 where the breaker is on`},
@@ -129,7 +130,7 @@ func TestFaults(t *testing.T) {
 		{"negative weight", twoProviders + "virtual_models:\n  - {source: a, strategy: cost, targets: [{model: openai/x, weight: -1}]}\n", `virtual_models[0].targets[0].weight: found "-1"`},
 		{"target as text", twoProviders + "virtual_models:\n  - {source: a, targets: [openai/x]}\n", `virtual_models[0].targets[0]: found a single value, want a mapping with model`},
 		{"targets without model", twoProviders + "virtual_models:\n  - {source: a, targets: [{lenient: true}]}\n", `virtual_models[0].targets[0].model: found nothing`},
-		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors or max_attempts; did you mean "max_attempts"?`},
+		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors, max_attempts or max_body; did you mean "max_attempts"?`},
 		{"virtual models as mapping", "virtual_models: {a: b}", `line 1: virtual_models: found a mapping, want a list of virtual models`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

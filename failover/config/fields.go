@@ -148,6 +148,8 @@ var failoverFields = []field{
 		at: func(s *settings) any { return &s.failover.RetryOnErrors }},
 	{key: "failover.max_attempts", env: "FAILOVER_MAX_ATTEMPTS", kind: counts,
 		at: func(s *settings) any { return &s.failover.MaxAttempts }},
+	{key: "failover.max_body", kind: sizes,
+		at: func(s *settings) any { return &s.failover.MaxBody }},
 }
 
 // cacheFields are the keys of the cache block. Numbers are seconds.

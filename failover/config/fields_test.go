@@ -52,6 +52,7 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"failover.retry_on_statuses", "FAILOVER_RETRY_ON_STATUSES", "[429, 5xx]", "[500]", "[501]", ""},
 	{"failover.retry_on_errors", "FAILOVER_RETRY_ON_ERRORS", "", `["gone away"]`, `["404 not here", moved]`, ""},
 	{"failover.max_attempts", "FAILOVER_MAX_ATTEMPTS", "0", "1", "2", ""},
+	{"failover.max_body", "", "64MiB", "1MiB", "", ""},
 	{"cache.model.refresh_interval", "CACHE_REFRESH_INTERVAL", "3600", "10", "20", ""},
 	{"cache.model.recheck_interval", "PROVIDER_RECHECK_INTERVAL", "60", "0", "30", ""},
 	{"models_mode", "CONFIGURED_PROVIDER_MODELS_MODE", "fallback", "", "allowlist", "fallback"},
