@@ -20,6 +20,9 @@ func TestPrintsTheWorkedExample(t *testing.T) {
 		assert.Contains(t, text, want)
 	}
 	assert.Regexp(t, `retry.max_retries +5 +provider +line 18`, text)
+	assert.Regexp(t, `circuit_breaker.max_timeout +5m +default`, text)
+	assert.Regexp(t, `failover.max_body +64MiB +default`, text)
+	assert.Regexp(t, `words.model_gone +\[\] +default`, text)
 	assert.NotContains(t, text, "secret-key")
 	require.Error(t, run(&out, []string{"no such file"}, nil))
 }
