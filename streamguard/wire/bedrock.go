@@ -67,29 +67,57 @@ func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
 	if string(h.eventType) == "chunk" {
 		return s.bedrockChunk(payload)
 	}
-	if len(payload) > 0 && !valid(payload) {
+	said, stop, ok := readConverse(payload)
+	if !ok {
 		return MarkMalformed
 	}
-	return s.converse(h.eventType)
+	return s.converse(h.eventType, said, stop)
+}
+
+// readConverse reads the payload of an event of ConverseStream: whether its
+// delta says something, and its stopReason.
+func readConverse(payload []byte) (said bool, stop string, ok bool) {
+	if len(payload) == 0 {
+		return false, "", true
+	}
+	p := parse(payload)
+	for in := p.intoObject(); in && p.member(); {
+		switch string(p.name) {
+		case "delta":
+			_, said = p.said()
+		case "stopReason":
+			stop = string(text(p.raw()))
+		default:
+			p.skip()
+		}
+	}
+	return said, stop, p.end()
 }
 
 // converse gives the marks of an event of ConverseStream. The usage comes
 // behind the end.
-func (s *Stream) converse(eventType []byte) Mark {
+func (s *Stream) converse(eventType []byte, said bool, stop string) Mark {
 	switch string(eventType) {
-	case "initial-response":
-		return 0
+	case "messageStart", "contentBlockStart", "contentBlockStop":
+		return MarkData
 	case "contentBlockDelta":
-		return MarkData | MarkContent
+		if said {
+			return MarkData | MarkContent
+		}
+		return MarkData
 	case "messageStop":
+		if failedFinish([]byte(stop)) {
+			return s.failFinish(stop)
+		}
 		s.ended = true
 		return MarkData | MarkEnd
 	case "metadata":
 		if s.ended {
 			return MarkData | MarkFinal
 		}
+		return MarkAside
 	}
-	return MarkData
+	return 0
 }
 
 // bedrockChunk judges an event of InvokeModelWithResponseStream, which holds the
@@ -117,18 +145,24 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 		return MarkMalformed
 	case n.failed:
 		return s.fail(inspect(event))
+	case n.stopFailed != "":
+		return s.failFinish(n.stopFailed)
 	case n.ended:
 		s.ended = true
 		return MarkData | MarkEnd
 	case n.content:
 		return MarkData | MarkContent
+	case n.idle:
+		return 0
 	}
 	return MarkData
 }
 
 // A modelEvent is what a model's own event says, whoever's it is.
 type modelEvent struct {
-	malformed, failed, ended, content bool
+	malformed, failed, ended, content, idle bool
+
+	stopFailed string // a stop reason that names a failure
 }
 
 // readModelEvent knows the end by the metrics that Bedrock adds to a model's
@@ -136,62 +170,86 @@ type modelEvent struct {
 // messageStop, Titan's completionReason, Llama's stop_reason, Cohere's
 // is_finished, and finish_reason and stop_reason in choices and outputs.
 func readModelEvent(b []byte) modelEvent {
-	n := modelEvent{content: true}
+	var n modelEvent
 	p := parse(b)
 	if p.kind() != '{' {
-		return n
+		return modelEvent{idle: true}
 	}
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			switch string(text(p.raw())) {
-			case "message_stop":
-				n.ended = true
-			case "error":
-				n.failed = true
-			case "message_start", "content_block_start", "content_block_stop", "ping":
-				n.content = false
-			}
-		case "amazon-bedrock-invocationMetrics", "messageStop", "metadata":
+			t := text(p.raw())
+			n.ended = n.ended || string(t) == "message_stop"
+			n.failed = n.failed || string(t) == "error"
+			n.idle = idles(t)
+		case "amazon-bedrock-invocationMetrics", "metadata":
 			n.ended = p.filled() || n.ended
 		case "completionReason", "stop_reason", "finish_reason":
-			n.ended = p.filled() || n.ended
+			n.reason(&p)
 		case "is_finished":
 			n.ended = string(p.raw()) == "true" || n.ended
-		case "delta":
-			n.ended = hasReason(&p) || n.ended
+		case "delta", "messageStop":
+			n.piece(&p)
 		case "choices", "outputs":
-			n.ended = n.list(&p) || n.ended
+			n.list(&p)
 		case "error":
 			n.failed = p.filled() || n.failed
-		default:
+		case "id", "generation_id", "object", "model", "role", "event_type", "message", "content_block",
+			"messageStart", "contentBlockStart", "contentBlockStop", "usage":
 			p.skip()
+		default:
+			_, said := p.said()
+			n.content = n.content || said
 		}
 	}
 	n.malformed = !p.end()
 	return n
 }
 
-// list reports whether each of the choices has finished.
-func (n *modelEvent) list(p *parser) bool {
+// reason consumes why the answer ended, if it has.
+func (n *modelEvent) reason(p *parser) {
+	t := text(p.raw())
+	if len(t) == 0 {
+		return
+	}
+	n.ended = true
+	if failedFinish(t) {
+		n.stopFailed = string(t)
+	}
+}
+
+// list reads the choices; the answer has ended if each of them has.
+func (n *modelEvent) list(p *parser) {
 	finished, open := 0, 0
 	for ok := p.intoArray(); ok && p.element(); {
-		if hasReason(p) {
+		c := modelEvent{}
+		c.piece(p)
+		if c.ended {
 			finished++
 		} else {
 			open++
 		}
+		n.content = n.content || c.content
+		if c.stopFailed != "" {
+			n.stopFailed = c.stopFailed
+		}
 	}
-	return finished > 0 && open == 0
+	n.ended = n.ended || finished > 0 && open == 0
 }
 
-// hasReason consumes an object and reports whether it tells why it ended.
-func hasReason(p *parser) (found bool) {
+// piece reads an object that is a piece of the answer or tells why it ended.
+func (n *modelEvent) piece(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
-		reason := bytes.HasSuffix(p.name, []byte("_reason"))
-		found = p.filled() && reason || found
+		switch {
+		case bytes.HasSuffix(p.name, []byte("_reason")), string(p.name) == "stopReason":
+			n.reason(p)
+		case string(p.name) == "type", string(p.name) == "role":
+			p.skip()
+		default:
+			_, said := p.said()
+			n.content = n.content || said
+		}
 	}
-	return found
 }
 
 // bedrockLarge judges a frame that flowed through. p is what its payload says,
@@ -202,10 +260,10 @@ func (s *Stream) bedrockLarge(h *frameHead, p *problem) Mark {
 	}
 	switch {
 	case string(h.eventType) != "chunk":
-		return s.converse(h.eventType)
+		return s.converse(h.eventType, true, "")
 	case p.topError || p.eventType == "error":
 		return s.fail(p)
-	case p.metrics || p.eventType == "message_stop" || p.stopReason || p.states.done():
+	case p.metrics || p.eventType == "message_stop" || p.stopReason != "" || p.states.done():
 		s.ended = true
 		return MarkData | MarkContent | MarkEnd
 	}

@@ -31,3 +31,6 @@ func (s *Stream) Forget() { s.template.forget() }
 
 // Carries reports whether b carries members of f.
 func Carries(b []byte, f *Format) bool { return f.judgedBy(b) == f }
+
+// Stray reports whether the stream is not of the format that was expected.
+func (s *Stream) Stray() bool { return s.strange || s.by != s.f }

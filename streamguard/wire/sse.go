@@ -158,6 +158,7 @@ func (s *Stream) comment(b []byte) {
 	if !ok || len(rest) > 3 {
 		return
 	}
+	s.template.forget() // an event that is skipped would not take it back
 	s.status = 0
 	if n, err := strconv.Atoi(string(rest)); err == nil && n >= 400 && n <= 599 {
 		s.status = n
@@ -271,6 +272,22 @@ func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	return s.fields(&e, b)
 }
 
+// begun reports whether a line begins in b that is not a comment.
+func (sseFraming) begun(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte(bom))
+	for len(b) > 0 {
+		j := lineEnd(b, 0)
+		if j < 0 {
+			j = len(b)
+		}
+		if j > 0 && b[0] != ':' {
+			return true
+		}
+		b = b[min(len(b), j+1):]
+	}
+	return false
+}
+
 func (sseFraming) frame(s *Stream, name string, data []byte) []byte {
 	eol := s.lineEnd()
 	var b []byte
@@ -308,4 +325,11 @@ func (sseFraming) closeLarge(s *Stream) []byte {
 		return []byte(eol)
 	}
 	return []byte(eol + eol)
+}
+
+// Comments reports whether the stream's framing has comments: lines that begin
+// with a colon.
+func (s *Stream) Comments() bool {
+	_, ok := s.framing.(sseFraming)
+	return ok
 }
