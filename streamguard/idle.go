@@ -181,6 +181,13 @@ func (w *watch) close() error {
 	return w.body.Close()
 }
 
+// abandon closes the body of an upstream whose Read did not return. What Close
+// panics with does not replace what Read panicked with.
+func (w *watch) abandon() {
+	defer func() { _ = recover() }()
+	_ = w.close()
+}
+
 func base(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
 		return http.DefaultTransport

@@ -63,7 +63,9 @@ func (b *guardBody) sum() {
 		return
 	}
 	b.end.Events = b.st.Events()
-	b.end.Failure = b.st.Failure()
+	if f := b.st.Failure(); f != b.end.Failure {
+		b.end.Failure, b.end.Err = f, b.inBand(f)
+	}
 	b.end.Complete = b.end.Failure == nil && b.complete()
 }
 
@@ -166,10 +168,11 @@ func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
 			}
 			b.note(m)
 		}
+		k := b.sift(data[r:r+n], whole)
 		if w != r {
-			copy(data[w:], data[r:r+n])
+			copy(data[w:], data[r:r+k])
 		}
-		w, r = w+n, r+n
+		w, r = w+k, r+n
 	}
 	return w, r, false
 }
@@ -185,7 +188,7 @@ func (b *guardBody) conclude(err error) {
 // before an event that is added.
 func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 	if b.large {
-		closing = b.st.CloseLarge()
+		closing = b.openEnd(b.st.CloseLarge())
 	}
 	m, whole := b.st.Rest(b.tail())
 	b.large = false
@@ -209,6 +212,9 @@ func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 			}
 		}
 	}
+	b.part = false
+	n := b.sift(b.tail(), true)
+	b.c.b = b.c.b[:b.c.judged+n]
 	b.c.judged = len(b.c.b)
 	b.note(m)
 	return m, closing
@@ -234,8 +240,11 @@ func (b *guardBody) finish(err error, closing []byte) {
 		b.err = io.EOF
 	}
 	var inc *IncompleteError
-	if errors.As(fate, &inc) && b.add(inc, closing) && b.g.Policy.IncompleteRead == IncompleteReadEOF {
-		b.err = io.EOF
+	if errors.As(fate, &inc) {
+		told := inc.Reason == ReasonInBandError || b.add(inc, closing)
+		if told && b.g.Policy.IncompleteRead == IncompleteReadEOF {
+			b.err = io.EOF
+		}
 	}
 	b.first.release()
 	b.mu.Lock()
@@ -249,16 +258,16 @@ func (b *guardBody) finish(err error, closing []byte) {
 
 // add appends the event that tells of e, if the format has one.
 func (b *guardBody) add(e *IncompleteError, closing []byte) bool {
-	status, message := http.StatusBadGateway, "the upstream ended the stream before its end"
+	message := "the upstream ended the stream before its end"
 	switch e.Reason {
 	case ReasonIdleTimeout, ReasonEventTimeout:
-		status, message = http.StatusGatewayTimeout, "the upstream fell silent in the middle of the stream"
+		message = "the upstream fell silent in the middle of the stream"
 	case ReasonMalformed:
 		message = "the upstream sent a stream event that does not parse"
 	case ReasonTransport:
 		message = "the connection to the upstream broke in the middle of the stream"
 	}
-	event := b.st.Abort(status, "stream_incomplete", message)
+	event := b.st.Abort(e.Status, "stream_incomplete", message)
 	if event == nil {
 		return false
 	}
