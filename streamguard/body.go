@@ -66,7 +66,7 @@ type guardBody struct {
 
 func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Format) *guardBody {
 	b := &guardBody{g: g, req: req, format: f}
-	b.src.body = withIdle(resp.Body, g.Policy.IdleTimeout, resp.ContentLength)
+	b.src.body = withIdle(resp, g.Policy.IdleTimeout)
 	return b
 }
 

@@ -110,14 +110,20 @@ func (s *Stream) choose(buf []byte) bool {
 	if s.framing != nil {
 		return true
 	}
-	if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
-		return false
+	t := &s.split
+	if t.pos == 0 {
+		if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
+			return false
+		}
+		if bytes.HasPrefix(buf, []byte(bom)) {
+			t.pos = len(bom)
+		}
 	}
-	b := trimStart(buf)
-	if len(b) == 0 {
-		return false
+	if t.pos = skipSpace(buf, min(t.pos, len(buf))); t.pos == len(buf) {
+		return false // no byte is looked at twice
 	}
-	s.framing = s.f.framing(b[0])
+	s.framing = s.f.framing(buf[t.pos])
+	t.pos = 0
 	return true
 }
 
@@ -160,6 +166,7 @@ func (s *Stream) Event(ev []byte) Mark {
 func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
 	if !s.choose(part) {
 		s.framing = s.form()
+		s.split.pos = 0
 	}
 	if s.big == nil {
 		s.big = newLargeEvent()
