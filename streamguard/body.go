@@ -151,8 +151,8 @@ func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
 	}
 	n, whole, m = b.st.Large(data)
 	b.large = !whole
-	if b.limit == limitEvent {
-		b.left = b.g.Policy.EventTimeout
+	if b.limit == limitEvent && b.st.LargeData() {
+		b.left = b.g.Policy.EventTimeout // it is under way
 	}
 	return n, m, whole
 }

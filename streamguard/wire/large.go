@@ -187,6 +187,10 @@ func (l *largeEvent) blank() bool {
 		l.n == 0 && (l.part != inField || l.lineLen == 0)
 }
 
+// LargeData reports whether a large event is under way that has data, and not
+// just a comment.
+func (s *Stream) LargeData() bool { return s.big != nil && s.big.firstN > 0 }
+
 // endLarge judges the large event that is over.
 func (s *Stream) endLarge() Mark {
 	l := s.big
