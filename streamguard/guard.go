@@ -110,7 +110,7 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	returned := false
 	defer func() {
 		if !returned { // the upstream's Read panicked, or ended its goroutine
-			b.src.abandon()
+			abandon(b.src.close)
 			first.release()
 		}
 	}()

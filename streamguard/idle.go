@@ -184,11 +184,11 @@ func (w *watch) close() error {
 	return w.body.Close()
 }
 
-// abandon closes the body of an upstream whose Read did not return. What Close
+// abandon closes the body of an upstream whose Read did not return. What close
 // panics with does not replace what Read panicked with.
-func (w *watch) abandon() {
+func abandon(closeBody func() error) {
 	defer func() { _ = recover() }()
-	_ = w.close()
+	_ = closeBody()
 }
 
 func base(rt http.RoundTripper) http.RoundTripper {

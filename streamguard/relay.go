@@ -168,7 +168,10 @@ func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
 			}
 			b.note(m)
 		}
-		k := b.sift(data[r:r+n], whole)
+		k := n
+		if b.part || b.g.Policy.StripComments {
+			k = b.sift(data[r:r+n], whole)
+		}
 		if w != r {
 			copy(data[w:], data[r:r+k])
 		}

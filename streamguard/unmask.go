@@ -54,10 +54,10 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 		provider: t.Provider, format: w.Format, deferred: w.Deferred, words: t.Words,
 		onVerdict: t.OnVerdict, logger: t.Logger,
 	}
-	src, returned := watch{body: resp.Body}, false
+	body, returned := resp.Body, false
 	defer func() {
 		if !returned { // the upstream's Read panicked, or ended its goroutine
-			src.abandon()
+			abandon(body.Close)
 		}
 	}()
 	resp, err = t.judge(req, resp, w, j)

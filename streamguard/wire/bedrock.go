@@ -76,9 +76,9 @@ func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
 
 // readConverse reads the payload of an event of ConverseStream: whether its
 // delta says something, and its stopReason.
-func readConverse(payload []byte) (said bool, stop string, ok bool) {
+func readConverse(payload []byte) (said bool, stop []byte, ok bool) {
 	if len(payload) == 0 {
-		return false, "", true
+		return false, nil, true
 	}
 	p := parse(payload)
 	for in := p.intoObject(); in && p.member(); {
@@ -86,7 +86,7 @@ func readConverse(payload []byte) (said bool, stop string, ok bool) {
 		case "delta":
 			_, said = p.said()
 		case "stopReason":
-			stop = string(text(p.raw()))
+			stop = text(p.raw())
 		default:
 			p.skip()
 		}
@@ -96,7 +96,7 @@ func readConverse(payload []byte) (said bool, stop string, ok bool) {
 
 // converse gives the marks of an event of ConverseStream. The usage comes
 // behind the end.
-func (s *Stream) converse(eventType []byte, said bool, stop string) Mark {
+func (s *Stream) converse(eventType []byte, said bool, stop []byte) Mark {
 	switch string(eventType) {
 	case "messageStart", "contentBlockStart", "contentBlockStop":
 		return MarkData
@@ -106,8 +106,8 @@ func (s *Stream) converse(eventType []byte, said bool, stop string) Mark {
 		}
 		return MarkData
 	case "messageStop":
-		if failedFinish([]byte(stop)) {
-			return s.failFinish(stop)
+		if failedFinish(stop) {
+			return s.failFinish(string(stop))
 		}
 		s.ended = true
 		return MarkData | MarkEnd
@@ -260,7 +260,7 @@ func (s *Stream) bedrockLarge(h *frameHead, p *problem) Mark {
 	}
 	switch {
 	case string(h.eventType) != "chunk":
-		return s.converse(h.eventType, true, "")
+		return s.converse(h.eventType, true, nil)
 	case p.topError || p.eventType == "error":
 		return s.fail(p)
 	case p.metrics || p.eventType == "message_stop" || p.stopReason != "" || p.states.done():
