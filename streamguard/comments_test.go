@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -230,7 +231,7 @@ func TestIdleBehindAWrongLength(t *testing.T) {
 			start := time.Now()
 			_, err = io.ReadAll(resp.Body)
 			require.NoError(t, resp.Body.Close())
-			var timeout *sg.TimeoutError
+			var timeout *ending.TimeoutError
 			require.True(t, errors.As(err, &timeout), name)
 			assert.Equal(t, time.Second, time.Since(start))
 		})

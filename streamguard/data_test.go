@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	sg "github.com/surefoot-go/surefoot/streamguard"
 )
 
@@ -104,9 +105,9 @@ func TestOnlyDataRestartsTheEventTimeout(t *testing.T) {
 					start := time.Now()
 					r := stack(sse(ps...), policy)
 					_, _, err := r.readAll(t, streamCall(t, chatPath))
-					var timeout *sg.TimeoutError
+					var timeout *ending.TimeoutError
 					require.ErrorAs(t, err, &timeout)
-					assert.Equal(t, sg.TimeoutEvent, timeout.Kind)
+					assert.Equal(t, "event_timeout", timeout.What)
 					assert.Equal(t, 300*time.Millisecond, time.Since(start))
 				})
 			}
@@ -140,7 +141,7 @@ func TestOnlyDataCommits(t *testing.T) {
 				}
 				start := time.Now()
 				_, _, err := stream(t, path, sg.Policy{FirstEventTimeout: 300 * time.Millisecond}, ps...)
-				var timeout *sg.TimeoutError
+				var timeout *ending.TimeoutError
 				require.ErrorAs(t, err, &timeout, "%s: %s", path, name)
 				assert.Equal(t, 300*time.Millisecond, time.Since(start))
 			})
