@@ -211,6 +211,7 @@ func TestFailureInTwoEvents(t *testing.T) {
 		"a moment later":         {append(whole(vagueFailure), part{wait: 100 * time.Millisecond, data: rateLimited}, part{hang: true}), 429, 100 * time.Millisecond},
 		"a ping between":         {whole(vagueFailure+": x\n\n"+idleEvents["ping"], rateLimited), 429, 0},
 		"no blank line behind":   {whole(vagueFailure + strings.TrimSpace(rateLimited)), 429, 0},
+		"a sentinel":             {append(whole(vagueFailure, DONE), part{hang: true}), 502, 0},
 		"nothing more, the end":  {whole(vagueFailure), 502, 0},
 		"nothing more, no end":   {append(whole(vagueFailure), part{hang: true}), 502, 250 * time.Millisecond},
 		"pings alone":            {append(whole(vagueFailure), part{wait: 200 * time.Millisecond, data: ": x\n\n"}, part{wait: 200 * time.Millisecond, data: rateLimited}), 502, 250 * time.Millisecond},

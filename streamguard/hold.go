@@ -73,7 +73,7 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 	}
 	b.admit(n, true)
 	if f := b.st.Failure(); f != nil {
-		if b.st.Vague() && (m&wire.MarkFailed != 0 || m&wire.MarkFinal == 0) {
+		if b.st.Vague() {
 			b.awaitDetail()
 			return nil, false
 		}

@@ -55,6 +55,9 @@ func (s *Stream) read(name, data, b []byte) Mark {
 // detail looks into an event behind the last one for what a failure that is
 // vague has not told.
 func (s *Stream) detail(name, data, b []byte) Mark {
+	if string(b) == "[DONE]" {
+		s.vague = false
+	}
 	if !s.vague || b[0] != '{' || s.by.event == nil {
 		return 0
 	}
@@ -81,7 +84,7 @@ func (s *Stream) count(m Mark) {
 
 func (s *Stream) sentinel() Mark {
 	s.template.forget()
-	s.final = true
+	s.final, s.vague = true, false // nothing more is said
 	if s.by.done != nil {
 		return s.by.done(s)
 	}

@@ -223,7 +223,7 @@ func (s *Stream) Failure() *Failure { return s.failure }
 
 // Vague reports whether the stream has failed without a code or a type, which
 // the next event may still tell: response.failed with a null error is followed
-// by an error event that has them.
+// by an error event that has them. A sentinel ends the wait for it.
 func (s *Stream) Vague() bool { return s.vague }
 
 // Content reports whether a piece of the answer was seen.
