@@ -41,6 +41,7 @@
 //	ticket for later (202, …)     the ticket, as it came                   no         success  no
 //	stream breaks off, held back  the failure, or 502                      on demand  failure  yes
 //	stream breaks off, handed out its events, an error event, an error     no         failure  no
+//	stream reports its failure    its events, an error with its status     no         like it  no
 //	local timeout                 an error (504)                           no         failure  yes
 //	breaker open                  503                                      no         -        yes
 //	caller cancelled              the base's own error (0)                 no         neutral  no

@@ -351,7 +351,7 @@ func TestCaseB17_Responses(t *testing.T) {
 		return c
 	}
 	inBand := on(wholeRow("failed", ut.RawStream(begun, delta, failed), begun+delta+failed))
-	inBand.word = wordFail
+	inBand.word, inBand.read = wordFail, streamguard.ErrIncomplete
 	nothing := on(brokenRow("END", ut.RawStream(begun, delta), begun+delta, io.ErrUnexpectedEOF))
 	afterDone := on(brokenRow("DONE", ut.RawStream(begun, delta, evDone), begun+delta))
 	afterDone.check = func(t *testing.T, r *rig, a answer) {
@@ -368,9 +368,9 @@ func TestCaseB18_ErrorAfterContent(t *testing.T) {
 		chat = `data: {"error":{"code":502,"message":"x"},"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}` + "\n\n"
 	)
 	messages := wholeRow("messages", ut.RawStream(msgStart, blockStart, blockDelta, bad), msgStart+blockStart+blockDelta+bad)
-	messages.path, messages.word = messagesPath, wordFail
+	messages.path, messages.word, messages.read = messagesPath, wordFail, streamguard.ErrIncomplete
 	openAI := wholeRow("chat", ut.RawStream(ev("a"), chat, evDone), ev("a")+chat+evDone)
-	openAI.word = wordFail
+	openAI.word, openAI.read = wordFail, streamguard.ErrIncomplete
 	run(t, []row{messages, openAI})
 }
 

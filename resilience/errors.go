@@ -13,6 +13,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/streamguard"
 )
 
 // Error is a call that ended without a response and without its caller's
@@ -112,11 +113,13 @@ func (e *Error) Temporary() bool {
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
 // rejection, 504 for a local timeout, 502 for any other failure to get a
-// whole answer, 0 for nil and for a cancellation by the caller.
+// whole answer, what a stream reported of itself, 0 for nil and for a
+// cancellation by the caller.
 func StatusOf(err error) int {
 	var (
-		e  *Error
-		op *net.OpError
+		e   *Error
+		op  *net.OpError
+		inc *streamguard.IncompleteError
 	)
 	switch {
 	case err == nil:
@@ -125,6 +128,8 @@ func StatusOf(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.As(err, &e):
 		return e.Status
+	case errors.As(err, &inc) && inc.Reason == streamguard.ReasonInBandError:
+		return inc.Status
 	case errors.As(err, &op) && op.Op == "dial": // a dial timeout is a transport failure
 		return http.StatusBadGateway
 	case ending.SaysTimeout(err):

@@ -302,8 +302,8 @@ func TestStreamOutcomes(t *testing.T) {
 		{"cut", func() io.ReadCloser { return breaking(evA, io.EOF) }, resilience.OutcomeStreamError, 1, streamguard.ErrIncomplete},
 		{"reset", func() io.ReadCloser { return breaking(evA, syscall.ECONNRESET) }, resilience.OutcomeStreamError, 1, syscall.ECONNRESET},
 		{"stall", func() io.ReadCloser { return stalled(evA) }, resilience.OutcomeStreamError, 1, streamguard.ErrIncomplete},
-		{"error event", func() io.ReadCloser { return breaking(evA+inBand+evDone, io.EOF) }, resilience.OutcomeStreamError, 1, nil},
-		{"4xx event", func() io.ReadCloser { return breaking(evA+inBand400+evDone, io.EOF) }, resilience.OutcomeStreamError, 0, nil},
+		{"error event", func() io.ReadCloser { return breaking(evA+inBand+evDone, io.EOF) }, resilience.OutcomeStreamError, 1, streamguard.ErrIncomplete},
+		{"4xx event", func() io.ReadCloser { return breaking(evA+inBand400+evDone, io.EOF) }, resilience.OutcomeStreamError, 0, streamguard.ErrIncomplete},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -317,6 +317,11 @@ func TestStreamOutcomes(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					require.ErrorIs(t, err, c.readErr)
+					require.ErrorIs(t, rec.last(t).Err, c.readErr)
+				}
+				var inc *streamguard.IncompleteError
+				if errors.As(err, &inc) {
+					assert.Equal(t, inc.Status, resilience.StatusOf(err))
 				}
 				assert.Equal(t, c.failures, tr.Breakers()[0].Failures)
 				assert.Equal(t, c.outcome, rec.last(t).Outcome)

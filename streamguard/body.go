@@ -15,6 +15,10 @@ import (
 // mark before the body is ended.
 const lingerTime = time.Second
 
+// detailTime is how long a failure that says nothing of itself waits, while the
+// stream is held back, for an event that says more.
+const detailTime = 250 * time.Millisecond
+
 // limit is what bounds the waits on the upstream now.
 type limit uint8
 
@@ -22,6 +26,7 @@ const (
 	limitNone   limit = iota
 	limitEvent        // Policy.EventTimeout, since the last data event
 	limitLinger       // lingerTime, since the final mark
+	limitDetail       // detailTime, since a failure that says nothing of itself
 )
 
 // A guardBody is one stream: held back by hold, then relayed by Read.
@@ -39,12 +44,15 @@ type guardBody struct {
 	srcErr   error         // what the upstream's body ended with
 	err      error         // what Read returns once the chunk is empty
 	limit    limit
-	more     bool  // the tail may hold whole events
-	large    bool  // within an event that is too large to hold
-	seen     bool  // a data event came
-	holding  bool  // not handed out yet
-	endless  bool  // the format has no end mark: a clean end of the body is one
-	stripped bool  // the event before was left out
+	more     bool // the tail may hold whole events
+	large    bool // within an event that is too large to hold
+	seen     bool // a data event came
+	holding  bool // not handed out yet
+	endless  bool // the format has no end mark: a clean end of the body is one
+	stripped bool // the event before was left out
+	part     bool // step's last bytes are of an event that is too large to hold
+	dropping bool // of which the comment lines are left out, by filter
+	filter   commentFilter
 	comments int   // bytes of comments that HoldComplete holds
 	empty    uint8 // Reads in a row that returned nothing
 
@@ -58,7 +66,7 @@ type guardBody struct {
 
 func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Format) *guardBody {
 	b := &guardBody{g: g, req: req, format: f}
-	b.src.body = withIdle(resp.Body, g.Policy.IdleTimeout, resp.ContentLength)
+	b.src.body = withIdle(resp, g.Policy.IdleTimeout)
 	return b
 }
 
@@ -101,7 +109,7 @@ func (b *guardBody) fetchWithin(p []byte) (int, error) {
 	b.src.arm(b.left)
 	n, err := b.src.body.Read(p)
 	if b.src.disarm() {
-		if b.limit == limitLinger {
+		if b.limit >= limitLinger {
 			return n, io.EOF
 		}
 		return n, &ending.TimeoutError{What: limitEventTimeout, After: b.g.Policy.EventTimeout}
@@ -128,6 +136,7 @@ func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
 	if len(data) == 0 {
 		return 0, 0, false
 	}
+	b.part = b.large
 	if !b.large {
 		if n = b.st.Next(data); n > 0 {
 			if m = b.st.Event(data[:n]); m == 0 && n == 1 {
@@ -135,25 +144,17 @@ func (b *guardBody) step(data []byte) (n int, m wire.Mark, whole bool) {
 			}
 			return n, m, true
 		}
-		if len(data) <= maxEvent || b.holding && b.g.Policy.HoldUntil != HoldComplete {
+		if len(data) <= maxEvent || !b.flows(data) {
 			return 0, 0, false
 		}
-		b.large = true
+		b.large, b.part = true, true
 	}
 	n, whole, m = b.st.Large(data)
 	b.large = !whole
-	if b.limit == limitEvent {
-		b.left = b.g.Policy.EventTimeout
+	if b.limit == limitEvent && b.st.LargeData() {
+		b.left = b.g.Policy.EventTimeout // it is under way
 	}
 	return n, m, whole
-}
-
-// strips reports whether an event with marks m is left out: a comment by the
-// policy or where it is one too many, and the rest of its blank line.
-func (b *guardBody) strips(m wire.Mark, overfull bool) bool {
-	b.stripped = m&markBlank != 0 && b.stripped ||
-		m&wire.MarkComment != 0 && (overfull || b.g.Policy.StripComments)
-	return b.stripped
 }
 
 // note takes up what an event means for what follows it.
@@ -169,18 +170,20 @@ func (b *guardBody) note(m wire.Mark) {
 		}
 	}
 	switch {
-	case b.limit == limitLinger:
+	case b.limit >= limitLinger:
 	case m&(wire.MarkFinal|wire.MarkFailed) != 0:
 		b.limit, b.left = limitLinger, lingerTime
-	case b.limit == limitEvent:
+	case b.limit == limitEvent && m&(wire.MarkData|wire.MarkAside) != 0:
 		b.left = b.g.Policy.EventTimeout
 	}
 }
 
 // fate says what the end of the upstream's body means: nil for a stream that
-// had ended, or had failed in-band; the caller's own reason; or an
-// *IncompleteError.
+// had ended; the caller's own reason; or an *IncompleteError.
 func (b *guardBody) fate(err error) error {
+	if f := b.st.Failure(); f != nil {
+		return b.inBand(f)
+	}
 	if b.complete() || err == io.EOF && b.st.CompleteAtEOF() {
 		return nil
 	}
@@ -193,7 +196,7 @@ func (b *guardBody) fate(err error) error {
 	}
 	e := &IncompleteError{
 		Provider: b.g.Provider, Format: b.format.String(), Events: b.st.Events(),
-		Reason: ReasonTransport, Err: err,
+		Reason: ReasonTransport, Status: http.StatusBadGateway, Err: err,
 	}
 	var timeout *ending.TimeoutError
 	switch {
@@ -202,11 +205,20 @@ func (b *guardBody) fate(err error) error {
 	case errors.Is(err, errMalformed):
 		e.Reason = ReasonMalformed
 	case errors.As(err, &timeout) && timeout.What == limitEventTimeout:
-		e.Reason = ReasonEventTimeout
+		e.Reason, e.Status = ReasonEventTimeout, http.StatusGatewayTimeout
 	case errors.As(err, &timeout):
-		e.Reason = ReasonIdleTimeout
+		e.Reason, e.Status = ReasonIdleTimeout, http.StatusGatewayTimeout
 	}
 	return e
+}
+
+// inBand is the error of a stream that reported the failure f itself. Clients
+// exist that read past its event and take a clean end for a whole answer.
+func (b *guardBody) inBand(f *wire.Failure) *IncompleteError {
+	return &IncompleteError{
+		Provider: b.g.Provider, Format: b.format.String(), Events: b.st.Events(),
+		Reason: ReasonInBandError, Status: f.Status, Err: io.ErrUnexpectedEOF,
+	}
 }
 
 // complete reports whether the stream has ended by what it said itself.

@@ -20,21 +20,28 @@ const (
 	ReasonIdleTimeout  = ending.ReasonIdleTimeout
 	ReasonEventTimeout = ending.ReasonEventTimeout
 	ReasonMalformed    = ending.ReasonMalformed
+	ReasonInBandError  = ending.ReasonInBandError
 )
 
-// An IncompleteError says that a stream ended before it was complete. It
-// matches [ErrIncomplete] and its cause.
+// An IncompleteError says that a stream ended before it was complete, or that it
+// ended by reporting a failure of its own. It matches [ErrIncomplete] and its
+// cause.
 type IncompleteError struct {
 	Provider string // as configured; may be empty
 	Format   string // wire format, in the words of [wire.Format.String]
 	Events   int    // data events that arrived whole before the end
 	Reason   string // one of the Reason constants
-	Err      error  // the cause: io.ErrUnexpectedEOF for a clean close, an [*ending.TimeoutError], the transport's error
+	Status   int    // the HTTP status it stands for: what an in-band error maps to, 504 for a timeout, else 502
+	Err      error  // the cause: io.ErrUnexpectedEOF for a clean close and an in-band error, an [*ending.TimeoutError], the transport's error
 }
 
 // Error names the provider, the format, the reason and, where it cannot hold
 // the upstream's text, the cause. Err has it all.
 func (e *IncompleteError) Error() string {
+	if e.Reason == ReasonInBandError {
+		return fmt.Sprintf("%s%s stream failed after %d events (%s, status %d)",
+			providerPrefix(e.Provider), e.Format, e.Events, e.Reason, e.Status)
+	}
 	text := fmt.Sprintf("%s%s stream incomplete after %d events (%s)",
 		providerPrefix(e.Provider), e.Format, e.Events, e.Reason)
 	var (

@@ -71,7 +71,11 @@ func goldenWhole(t *testing.T, f *wire.Format, data []byte) {
 		bytes.NewReader(data), iotest.OneByteReader(bytes.NewReader(data)), iotest.DataErrReader(bytes.NewReader(data)),
 	} {
 		resp, end, err := guarded(rd, f, sg.Policy{})
-		require.NoError(t, err)
+		if end.Failure == nil {
+			require.NoError(t, err)
+		} else {
+			failedInBand(t, err, end.Failure.Status)
+		}
 		got, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		require.Equal(t, string(data), string(got))
@@ -100,7 +104,11 @@ func goldenCut(t *testing.T, f *wire.Format, data []byte, step int) {
 				got := string(b)
 				require.True(t, strings.HasPrefix(got, string(data[:wholes])), n)
 				if ended {
-					require.NoError(t, err, n)
+					if s.Failure() == nil {
+						require.NoError(t, err, n)
+					} else {
+						failedInBand(t, err, s.Failure().Status, n)
+					}
 					require.Len(t, got, wholes)
 					require.Equal(t, s.Failure() == nil, how.Complete)
 					continue
@@ -178,6 +186,11 @@ func FuzzGuard(f *testing.F) {
 		}
 		require.ErrorIs(t, err, sg.ErrIncomplete)
 		require.Error(t, how.Err)
+		if how.Failure != nil {
+			failedInBand(t, err, how.Failure.Status)
+			require.True(t, bytes.HasPrefix(data, b), "%q", b)
+			return
+		}
 		// The bytes before the added event are the stream's, and a line end or
 		// two where it had to be closed.
 		cut := bytes.LastIndex(b, []byte(kindOf.mark))

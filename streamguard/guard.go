@@ -15,7 +15,8 @@ import (
 // back until it shows itself (Policy.HoldUntil); a failure until then is
 // returned as a response with its status, or as an error. From then on it
 // relays whole events as they arrive, bytes unchanged, and tells a stream that
-// breaks off by one error event and by an [*IncompleteError] from Read.
+// breaks off by one error event and by an [*IncompleteError] from Read. A
+// failure that the stream reports itself is relayed, and Read fails behind it.
 //
 // Only streams of inference calls are guarded, decoded ones with a 2xx; all else
 // is returned untouched. A JSON body in place of the stream that was asked for
@@ -60,7 +61,7 @@ type End struct {
 	Complete bool          // it reached its end, in good order
 	Closed   bool          // the caller closed it or cancelled before the end: nobody's fault
 	Failure  *wire.Failure // the failure it reported in-band; nil is none
-	Err      error         // an [*IncompleteError], the caller's own reason to end the call, or a panic; nil otherwise
+	Err      error         // an [*IncompleteError], for a Failure too; the caller's own reason to end the call; or a panic
 	Events   int           // data events that arrived whole
 	Bytes    int64         // handed out
 }
@@ -107,6 +108,21 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	b.first = first
 	first.watch(&b.src)
 	resp.Body = b.src.body
+	returned := false
+	defer func() {
+		if !returned { // the upstream's Read panicked, or ended its goroutine
+			abandon(b.src.close)
+			first.release()
+		}
+	}()
+	out, err := b.start(resp, w)
+	returned = true
+	return out, err
+}
+
+// start reads on until it shows what the answer is.
+func (b *guardBody) start(resp *http.Response, w wire.Request) (*http.Response, error) {
+	g, req := b.g, b.req
 	o := readOpening(w, resp, b.chunk().b)
 	j := &judge{
 		provider: g.Provider, format: w.Format, deferred: w.Deferred, words: g.Words,
@@ -122,13 +138,13 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	case w.Stream || labelled(resp):
 		resp, err := j.whole(req, resp, o)
 		if err != nil {
-			return nil, first.end(err)
+			return nil, b.first.end(err)
 		}
-		if first.stop() {
+		if b.first.stop() {
 			_ = resp.Body.Close()
-			return nil, first.end(nil)
+			return nil, b.first.end(nil)
 		}
-		return first.leave(resp), nil
+		return b.first.leave(resp), nil
 	default:
 		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
 		return resp, nil
@@ -137,16 +153,8 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 
 // open holds the stream back and hands it out, or what it stands for.
 func (b *guardBody) open(resp *http.Response, j *judge) (*http.Response, error) {
-	held := false
-	defer func() {
-		if !held { // the upstream's Read panicked
-			_ = b.src.close()
-			b.first.release()
-		}
-	}()
 	f, err := b.hold()
-	held = true
-	if b.first.stop() {
+	if b.first.stop() && b.st.Failure() == nil {
 		f, err = nil, b.first.err
 	}
 	if err == nil && f == nil {

@@ -232,7 +232,7 @@ func TestFormatWithoutAnEndMark(t *testing.T) {
 }
 
 func TestAppendedEventStandsAlone(t *testing.T) {
-	big := `data: {"x":"` + strings.Repeat("A", 100<<10) + `"`
+	big := `data: {"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("A", 100<<10) + `"}}]`
 	for name, tail := range map[string]string{
 		"whole line": "}", "LF": "}\n", "CR": "}\r", "CR LF": "}\r\n", "in the value": "", "next line": "}\ndata: 1", "next line CR": "}\ndata: 1\r",
 	} {

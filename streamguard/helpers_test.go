@@ -51,6 +51,18 @@ func aborted(t *testing.T, got, want string) {
 	require.Equal(t, 1, strings.Count(rest, "data: "))
 }
 
+// failedInBand checks the error that follows a stream's own error event.
+func failedInBand(t testing.TB, err error, status int, info ...any) {
+	t.Helper()
+	var inc *sg.IncompleteError
+	require.ErrorAs(t, err, &inc, info...)
+	require.ErrorIs(t, err, sg.ErrIncomplete, info...)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, info...)
+	require.Equal(t, sg.ReasonInBandError, inc.Reason, info...)
+	require.Equal(t, status, inc.Status, info...)
+	require.False(t, inc.Timeout(), info...)
+}
+
 // A part is one thing that a scripted body does: wait, then send data, fail, or
 // hang until it is closed.
 type part struct {

@@ -20,7 +20,7 @@ func (b *guardBody) hold() (*wire.Failure, error) {
 	}()
 	for {
 		if b.holdsTooMuch() {
-			return nil, nil
+			return b.st.Failure(), nil
 		}
 		n, m, whole := b.step(b.tail())
 		switch {
@@ -30,11 +30,10 @@ func (b *guardBody) hold() (*wire.Failure, error) {
 			}
 			continue
 		case n > 0:
-			b.c.close()
-			b.c.judged += n
+			b.admit(n, false)
 			continue
 		case b.flowsBy():
-			return nil, nil
+			return b.st.Failure(), nil
 		}
 		b.c.close()
 		if n, err := b.refill(); n == 0 && err != nil {
@@ -69,20 +68,17 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 		return nil, false
 	}
 	b.c.close()
-	switch {
-	case m&wire.MarkMalformed != 0:
-		b.c.b = b.c.b[:b.c.judged]
-		if b.seen && b.complete() {
-			b.finish(errMalformed, nil)
-			return nil, true
-		}
-		return b.judge().failure(wire.ReasonMalformed, "failed to unmarshal response: "+
-			providerPrefix(b.g.Provider)+"malformed stream event"), true
-	case m&wire.MarkFailed != 0:
-		b.c.judged += n
-		return b.st.Failure(), true
+	if m&wire.MarkMalformed != 0 {
+		return b.malformed()
 	}
-	b.c.judged += n
+	b.admit(n, true)
+	if f := b.st.Failure(); f != nil {
+		if b.st.Vague() {
+			b.awaitDetail()
+			return nil, false
+		}
+		return f, true
+	}
 	b.note(m)
 	if m&wire.MarkFinal != 0 && !b.seen {
 		return b.emptyStream(), true
@@ -90,16 +86,32 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 	return nil, b.shown(m)
 }
 
-// overfull reports whether a comment of n bytes is one too many to hold.
-func (b *guardBody) overfull(n int, m wire.Mark) bool {
-	if m&wire.MarkComment == 0 {
-		return false
+// malformed ends holding at an event that does not parse.
+func (b *guardBody) malformed() (f *wire.Failure, done bool) {
+	b.c.b = b.c.b[:b.c.judged]
+	if b.seen && b.complete() {
+		b.finish(errMalformed, nil)
+		return nil, true
 	}
-	if b.g.Policy.HoldUntil != HoldComplete {
-		return b.c.judged+n > maxEvent
+	return b.judge().failure(wire.ReasonMalformed, "failed to unmarshal response: "+
+		providerPrefix(b.g.Provider)+"malformed stream event"), true
+}
+
+// admit takes n bytes of an event, or of a part of one, over from the tail.
+func (b *guardBody) admit(n int, whole bool) {
+	b.c.close()
+	k := b.sift(b.tail()[:n], whole)
+	b.c.judged += k
+	b.c.leave(n - k)
+}
+
+// awaitDetail bounds the wait for what a failure has not said: the next event
+// may, which often is there already.
+func (b *guardBody) awaitDetail() {
+	if b.limit != limitDetail {
+		b.limit, b.left = limitDetail, detailTime
+		b.first.stop()
 	}
-	b.comments += n
-	return b.comments > maxEvent
 }
 
 // shown reports whether the policy hands out the stream after an event with
@@ -120,8 +132,8 @@ func (b *guardBody) shown(m wire.Mark) bool {
 func (b *guardBody) holdEnd(err error) (*wire.Failure, error) {
 	_ = b.src.close()
 	m, closing := b.takeRest()
-	if m&wire.MarkFailed != 0 {
-		return b.st.Failure(), nil
+	if f := b.st.Failure(); f != nil {
+		return f, nil
 	}
 	if !b.seen {
 		if done := callerDone(b.req, err); done != nil {

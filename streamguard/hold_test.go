@@ -78,7 +78,7 @@ func TestWhatFollowsTheFirstEventIsAfterIt(t *testing.T) {
 	// One segment or two: the error is in the stream either way.
 	for _, parts := range [][]part{whole(C("a") + inBand503), whole(C("a"), inBand503)} {
 		got, r, err := stream(t, chatPath, sg.Policy{}, parts...)
-		require.NoError(t, err)
+		failedInBand(t, err, 503)
 		assert.Equal(t, C("a")+inBand503, got)
 		assert.Equal(t, 503, r.end(t).Failure.Status)
 	}

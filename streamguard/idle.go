@@ -38,7 +38,7 @@ func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
 	if bodyless(req, resp) || resp.Body == http.NoBody {
 		return resp, nil
 	}
-	resp.Body = withIdle(resp.Body, t.Timeout, resp.ContentLength)
+	resp.Body = withIdle(resp, t.Timeout)
 	return resp, nil
 }
 
@@ -56,18 +56,19 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodHead
 }
 
-// withIdle bounds rc, of length bytes, unless a layer below has done so
-// already. A length of 0 is as unknown as -1: many a transport that is not
-// net/http's leaves the field alone.
-func withIdle(rc io.ReadCloser, timeout time.Duration, length int64) io.ReadCloser {
-	if b, ok := rc.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
-		return rc
+// withIdle bounds the body of resp, unless a layer below has done so already.
+// The length of a stream is not believed, whatever a base says, and one of 0 is
+// as unknown as -1: many a transport that is not net/http's leaves the field
+// alone.
+func withIdle(resp *http.Response, timeout time.Duration) io.ReadCloser {
+	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
+		return resp.Body
 	}
-	b := &idleBody{timeout: timeout, left: length}
-	if length <= 0 {
+	b := &idleBody{timeout: timeout, left: resp.ContentLength}
+	if b.left <= 0 || labelled(resp) {
 		b.left = -1
 	}
-	b.w.body = rc
+	b.w.body = resp.Body
 	return b
 }
 
@@ -109,9 +110,11 @@ func (b *idleBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// count takes off what came. If that is more than was due, the length was
+// wrong, and no end is in sight.
 func (b *idleBody) count(n int) {
-	if b.left > 0 {
-		b.left = max(0, b.left-int64(n))
+	if b.left >= 0 {
+		b.left = max(-1, b.left-int64(n))
 	}
 }
 
@@ -179,6 +182,13 @@ func (w *watch) close() error {
 		return nil
 	}
 	return w.body.Close()
+}
+
+// abandon closes the body of an upstream whose Read did not return. What close
+// panics with does not replace what Read panicked with.
+func abandon(closeBody func() error) {
+	defer func() { _ = recover() }()
+	_ = closeBody()
 }
 
 func base(rt http.RoundTripper) http.RoundTripper {

@@ -54,6 +54,19 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 		provider: t.Provider, format: w.Format, deferred: w.Deferred, words: t.Words,
 		onVerdict: t.OnVerdict, logger: t.Logger,
 	}
+	body, returned := resp.Body, false
+	defer func() {
+		if !returned { // the upstream's Read panicked, or ended its goroutine
+			abandon(body.Close)
+		}
+	}()
+	resp, err = t.judge(req, resp, w, j)
+	returned = true
+	return resp, err
+}
+
+// judge reads the answer, or the start of the stream that it is.
+func (t *Unmasker) judge(req *http.Request, resp *http.Response, w wire.Request, j *judge) (*http.Response, error) {
 	size := int64(readAhead)
 	if n := resp.ContentLength; n >= 0 {
 		size = min(n, trustedLength) + 1 // room for the Read that sees the end

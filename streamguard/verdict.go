@@ -74,6 +74,7 @@ type opening struct {
 // buf, which is empty, as far as that has room.
 func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 	o := opening{head: buf}
+	sniffer := w.Format.Sniffer(contentType(resp), w.Stream)
 	for empty := 0; o.err == nil && len(o.head) <= originalLimit; {
 		if len(o.head) == cap(o.head) {
 			o.head = append(o.head, 0)[:len(o.head)]
@@ -81,7 +82,7 @@ func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 		var n int
 		n, o.err = resp.Body.Read(o.head[len(o.head):cap(o.head)])
 		o.head = o.head[:len(o.head)+n]
-		if n > 0 && w.Format.Shape(o.head, contentType(resp), w.Stream) != wire.ShapeUnknown {
+		if n > 0 && sniffer.Shape(o.head) != wire.ShapeUnknown {
 			break
 		}
 		if empty++; n > 0 {

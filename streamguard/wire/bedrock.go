@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"net/http"
 	"net/url"
@@ -67,131 +66,57 @@ func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
 	if string(h.eventType) == "chunk" {
 		return s.bedrockChunk(payload)
 	}
-	if len(payload) > 0 && !valid(payload) {
+	said, stop, ok := readConverse(payload)
+	if !ok {
 		return MarkMalformed
 	}
-	return s.converse(h.eventType)
+	return s.converse(h.eventType, said, stop)
+}
+
+// readConverse reads the payload of an event of ConverseStream: whether its
+// delta says something, and its stopReason.
+func readConverse(payload []byte) (said bool, stop []byte, ok bool) {
+	if len(payload) == 0 {
+		return false, nil, true
+	}
+	p := parse(payload)
+	for in := p.intoObject(); in && p.member(); {
+		switch string(p.name) {
+		case "delta":
+			_, said = p.said()
+		case "stopReason":
+			stop = text(p.raw())
+		default:
+			p.skip()
+		}
+	}
+	return said, stop, p.end()
 }
 
 // converse gives the marks of an event of ConverseStream. The usage comes
 // behind the end.
-func (s *Stream) converse(eventType []byte) Mark {
+func (s *Stream) converse(eventType []byte, said bool, stop []byte) Mark {
 	switch string(eventType) {
-	case "initial-response":
-		return 0
+	case "messageStart", "contentBlockStart", "contentBlockStop":
+		return MarkData
 	case "contentBlockDelta":
-		return MarkData | MarkContent
+		if said {
+			return MarkData | MarkContent
+		}
+		return MarkData
 	case "messageStop":
+		if failedFinish(stop) {
+			return s.failFinish(string(stop))
+		}
 		s.ended = true
 		return MarkData | MarkEnd
 	case "metadata":
 		if s.ended {
 			return MarkData | MarkFinal
 		}
+		return MarkAside
 	}
-	return MarkData
-}
-
-// bedrockChunk judges an event of InvokeModelWithResponseStream, which holds the
-// model's own event in base64.
-func (s *Stream) bedrockChunk(payload []byte) Mark {
-	var encoded []byte
-	p := parse(payload)
-	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "bytes" {
-			encoded = text(p.raw())
-			continue
-		}
-		p.skip()
-	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	event, err := base64.StdEncoding.AppendDecode(s.join[:0], encoded)
-	if s.join = event[:0]; err != nil {
-		return MarkMalformed
-	}
-	n := readModelEvent(event)
-	switch {
-	case n.malformed:
-		return MarkMalformed
-	case n.failed:
-		return s.fail(inspect(event))
-	case n.ended:
-		s.ended = true
-		return MarkData | MarkEnd
-	case n.content:
-		return MarkData | MarkContent
-	}
-	return MarkData
-}
-
-// A modelEvent is what a model's own event says, whoever's it is.
-type modelEvent struct {
-	malformed, failed, ended, content bool
-}
-
-// readModelEvent knows the end by the metrics that Bedrock adds to a model's
-// last event, and by the vendors' own marks: Anthropic's message_stop, Nova's
-// messageStop, Titan's completionReason, Llama's stop_reason, Cohere's
-// is_finished, and finish_reason and stop_reason in choices and outputs.
-func readModelEvent(b []byte) modelEvent {
-	n := modelEvent{content: true}
-	p := parse(b)
-	if p.kind() != '{' {
-		return n
-	}
-	for ok := p.object(); ok && p.member(); {
-		switch string(p.name) {
-		case "type":
-			switch string(text(p.raw())) {
-			case "message_stop":
-				n.ended = true
-			case "error":
-				n.failed = true
-			case "message_start", "content_block_start", "content_block_stop", "ping":
-				n.content = false
-			}
-		case "amazon-bedrock-invocationMetrics", "messageStop", "metadata":
-			n.ended = p.filled() || n.ended
-		case "completionReason", "stop_reason", "finish_reason":
-			n.ended = p.filled() || n.ended
-		case "is_finished":
-			n.ended = string(p.raw()) == "true" || n.ended
-		case "delta":
-			n.ended = hasReason(&p) || n.ended
-		case "choices", "outputs":
-			n.ended = n.list(&p) || n.ended
-		case "error":
-			n.failed = p.filled() || n.failed
-		default:
-			p.skip()
-		}
-	}
-	n.malformed = !p.end()
-	return n
-}
-
-// list reports whether each of the choices has finished.
-func (n *modelEvent) list(p *parser) bool {
-	finished, open := 0, 0
-	for ok := p.intoArray(); ok && p.element(); {
-		if hasReason(p) {
-			finished++
-		} else {
-			open++
-		}
-	}
-	return finished > 0 && open == 0
-}
-
-// hasReason consumes an object and reports whether it tells why it ended.
-func hasReason(p *parser) (found bool) {
-	for ok := p.intoObject(); ok && p.member(); {
-		reason := bytes.HasSuffix(p.name, []byte("_reason"))
-		found = p.filled() && reason || found
-	}
-	return found
+	return 0
 }
 
 // bedrockLarge judges a frame that flowed through. p is what its payload says,
@@ -202,10 +127,10 @@ func (s *Stream) bedrockLarge(h *frameHead, p *problem) Mark {
 	}
 	switch {
 	case string(h.eventType) != "chunk":
-		return s.converse(h.eventType)
+		return s.converse(h.eventType, true, nil)
 	case p.topError || p.eventType == "error":
 		return s.fail(p)
-	case p.metrics || p.eventType == "message_stop" || p.stopReason || p.states.done():
+	case p.metrics || p.eventType == "message_stop" || p.stopReason != "" || p.states.done():
 		s.ended = true
 		return MarkData | MarkContent | MarkEnd
 	}

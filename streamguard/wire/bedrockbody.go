@@ -25,7 +25,7 @@ func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
 		}
 		p.skip()
 	}
-	if p.end() && converseFailed(stop) {
+	if p.end() && failedFinish(stop) {
 		return Verdict{Failure: f.told(&problem{nested: string(stop), words: a.Words}, nil)}
 	}
 	if v, done := f.unfit(a, &p, false, true); done {
@@ -33,10 +33,6 @@ func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
 	}
 	return Verdict{Usable: true}
 }
-
-// converseFailed reports whether a stopReason of Converse names a failure: the
-// model wrote what nobody can use. Filters and guardrails are no outage.
-func converseFailed(reason []byte) bool { return bytes.HasPrefix(reason, []byte("malformed_")) }
 
 // exceptionName takes the namespace off the name of an AWS exception, and what
 // some services write behind it: com.amazon.coral.service#ThrottlingException,

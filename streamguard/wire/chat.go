@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -51,13 +52,14 @@ func (c *choiceStates) done() bool {
 
 // failedFinish knows the finish reasons that name a failure: OpenRouter,
 // Mistral and vLLM error, SGLang abort, Zhipu network_error, DeepSeek
-// insufficient_system_resource. A content filter is no outage.
+// insufficient_system_resource, Bedrock malformed_tool_use and
+// malformed_model_output. A content filter is not an outage.
 func failedFinish(b []byte) bool {
 	switch string(b) {
 	case "error", "abort", "network_error", "insufficient_system_resource":
 		return true
 	}
-	return false
+	return bytes.HasPrefix(b, []byte("malformed_"))
 }
 
 func choiceIndex(raw []byte) int {
@@ -73,6 +75,7 @@ type chatChunk struct {
 	states  choiceStates
 	choices int
 	err     bool // an error beside or in the choices
+	aside   bool // choices, though none are in them, or usage
 	failed  []byte
 	pieces
 }
@@ -83,6 +86,7 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "choices":
+			c.aside = true
 			c.list(&p)
 		case "error":
 			c.err = p.filled() || c.err
@@ -90,7 +94,10 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			c.groq(&p)
 		case "base_resp":
 			c.base(&p)
-		case "obfuscation", "usage":
+		case "usage":
+			c.aside = c.aside || p.kind() == '{'
+			s.template.heedless(&p)
+		case "obfuscation":
 			s.template.heedless(&p)
 		default:
 			p.skip()
@@ -105,7 +112,7 @@ func (s *Stream) chunkEvent(c *chatChunk, p *parser, name []byte) Mark {
 		return MarkMalformed
 	}
 	if c.err || c.choices == 0 {
-		return s.noAnswer(name, c.err, inspect(p.b))
+		return s.noAnswer(name, c.err, c.aside, inspect(p.b))
 	}
 	return s.chunk(c)
 }
@@ -128,10 +135,10 @@ func (s *Stream) largeChunk(states *choiceStates, failed string) Mark {
 	return s.chunk(&c)
 }
 
-// failFinish ends the stream for a finish reason that names a failure. A
-// [DONE] may follow.
+// failFinish ends the stream for a finish reason that names a failure, which is
+// never the request's fault. A [DONE] may follow, or an event with more to say.
 func (s *Stream) failFinish(reason string) Mark {
-	return s.fail(&problem{nested: reason}) &^ MarkFinal
+	return s.fail(&problem{nested: reason, status: "502", unnamed: true}) &^ MarkFinal
 }
 
 // list reads the choices.
@@ -201,7 +208,7 @@ func smallIndex(raw []byte) int {
 func chatLarge(s *Stream, name []byte, p *problem) Mark {
 	failed := p.topError || p.choiceError || business(p.base)
 	if failed || p.choices == 0 {
-		return s.noAnswer(name, failed, p)
+		return s.noAnswer(name, failed, p.ofChat, p)
 	}
 	return s.largeChunk(p.states, p.failedFinish)
 }

@@ -8,7 +8,7 @@ import (
 func newCohere() *Format {
 	return &Format{
 		name: "cohere", operation: "chat", generative: true,
-		match: postTo("/v2/chat"), event: cohereEvent, large: cohereLarge, done: noSentinel,
+		match: postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, large: cohereLarge, done: noSentinel,
 		judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
 	}
 }
@@ -53,7 +53,7 @@ func (n *cohereNote) delta(p *parser) {
 		case "finish_reason":
 			n.finish = text(p.raw())
 		case "message":
-			n.text = deepText(p)
+			n.readPiece(p)
 		default:
 			p.skip()
 		}
@@ -69,12 +69,16 @@ func (s *Stream) cohere(n *cohereNote, problem func() *problem) Mark {
 			return s.fail(cohereProblem(problem(), string(n.finish)))
 		}
 		return MarkData | MarkEnd | MarkFinal
-	case "", "error":
-		if q := problem(); n.failed || len(n.typ) > 0 || q.envelope() {
+	case "error":
+		q := problem()
+		q.hasError = true
+		return s.fail(q)
+	case "":
+		// Cohere's error body has a message and an id, and nothing else to tell it.
+		if q := problem(); q.bareMessage() && q.id {
 			q.hasError = true
 			return s.fail(q)
 		}
-		return MarkData
 	case "content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta":
 		return s.typedContent(&n.typedEvent, problem)
 	}

@@ -49,6 +49,7 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "output":
+			c.aside = true
 			c.output(&p)
 		case "error":
 			c.err = p.filled() || c.err
@@ -83,7 +84,7 @@ func (o *dashScopeOutput) end(choice bool) {
 
 func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.topError || p.output.choices == 0 {
-		return s.noAnswer(name, p.topError, p)
+		return s.noAnswer(name, p.topError, p.ofDashScope, p)
 	}
 	return s.largeChunk(&p.output.states, p.output.failed)
 }

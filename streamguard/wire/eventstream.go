@@ -67,6 +67,8 @@ func (frameFraming) event(s *Stream, ev []byte) Mark {
 // rest finds nothing: a frame is whole with its last byte.
 func (frameFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
 
+func (frameFraming) begun(b []byte) bool { return len(b) > 0 }
+
 // frame adds nothing: the reader of such a stream sees the error of Read.
 func (frameFraming) frame(*Stream, string, []byte) []byte { return nil }
 

@@ -31,3 +31,15 @@ func (s *Stream) Forget() { s.template.forget() }
 
 // Carries reports whether b carries members of f.
 func Carries(b []byte, f *Format) bool { return f.judgedBy(b) == f }
+
+// Stray reports whether the stream is not of the format that was expected.
+func (s *Stream) Stray() bool { return s.strange || s.by != s.f }
+
+// CountingFormat is a format that adds up how many bytes it is shown to tell a
+// shape.
+func CountingFormat(n *int) *Format {
+	return &Format{shape: func(head []byte, contentType string, stream bool) Shape {
+		*n += len(head)
+		return ollamaShape(head, contentType, stream)
+	}}
+}

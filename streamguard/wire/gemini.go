@@ -91,6 +91,7 @@ type geminiChunk struct {
 	candidates int
 	blocked    bool // the prompt, so that there are no candidates
 	err        bool
+	aside      bool // members of a response, though it has no candidates
 	pieces
 
 	usable, usage bool // of a whole body
@@ -101,12 +102,15 @@ func (c *geminiChunk) read(p *parser) {
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "candidates":
+			c.aside = true
 			c.list(p)
 		case "promptFeedback":
+			c.aside = true
 			c.feedback(p)
 		case "error":
 			c.err = p.filled() || c.err
 		case "usageMetadata":
+			c.aside = true
 			if c.template != nil {
 				c.template.heedless(p)
 				continue
@@ -194,7 +198,7 @@ func geminiEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if c.err || c.candidates == 0 && !c.blocked {
-		return s.noAnswer(name, c.err, inspect(data))
+		return s.noAnswer(name, c.err, c.aside, inspect(data))
 	}
 	return s.gemini(&c)
 }
@@ -217,7 +221,7 @@ func (s *Stream) gemini(c *geminiChunk) Mark {
 
 func geminiLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.topError || p.candidates == 0 && !p.blocked {
-		return s.noAnswer(name, p.topError, p)
+		return s.noAnswer(name, p.topError, p.ofGemini, p)
 	}
 	c := geminiChunk{states: s.choices, pieces: pieces{content: true}, blocked: p.blocked}
 	for i, seen := range p.candidateStates.seen {

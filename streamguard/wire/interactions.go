@@ -9,7 +9,7 @@ import (
 func newInteractions() *Format {
 	return &Format{
 		name: "interactions", operation: "chat", generative: true,
-		match: matchInteractions, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
+		match: matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
 		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 	}
 }
@@ -34,7 +34,7 @@ func interactionsEvent(s *Stream, name, data []byte) Mark {
 		case "interaction":
 			n.readStatus(&p)
 		case "delta":
-			n.text = deepText(&p)
+			n.readPiece(&p)
 		case "event_id":
 			s.template.heedless(&p)
 		default:
@@ -54,7 +54,7 @@ func (s *Stream) interactions(n *typedEvent, problem func() *problem) Mark {
 	switch string(n.typ) {
 	case "error", "interaction.failed":
 		return s.fail(problem())
-	case "interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled":
+	case "interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled", "interaction.canceled":
 		if n.failed || string(n.status) == "failed" {
 			return s.fail(problem())
 		}

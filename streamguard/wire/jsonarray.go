@@ -165,6 +165,9 @@ func (s *Stream) closeArray() Mark {
 // byte.
 func (arrayFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
 
+// begun reports whether an element, or the comma before it, begins in b.
+func (arrayFraming) begun(b []byte) bool { return len(trimStart(b)) > 0 }
+
 func (arrayFraming) large(s *Stream, part []byte) (int, bool) {
 	t := &s.list
 	if !s.big.begun {
@@ -185,7 +188,7 @@ func (arrayFraming) frame(s *Stream, _ string, data []byte) []byte {
 		return nil
 	}
 	lead := ",\n"
-	if s.events == 0 {
+	if s.list.place == beforeArray || s.list.place == beforeFirst {
 		lead = "["
 	}
 	return append(append([]byte(lead), data...), ']')

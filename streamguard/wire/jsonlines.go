@@ -34,6 +34,8 @@ func (lineFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	return s.judge(nil, data, b, len(b)-len(data)), true
 }
 
+func (lineFraming) begun(b []byte) bool { return len(trimStart(b)) > 0 }
+
 func (lineFraming) large(s *Stream, part []byte) (int, bool) {
 	i := bytes.IndexByte(part, '\n')
 	if i < 0 {

@@ -181,6 +181,16 @@ func (l *largeEvent) sentinel() bool {
 // whole reports whether the event can be taken for whole where the body ends.
 func (l *largeEvent) whole() bool { return l.frame == nil && (l.sentinel() || l.fields.ended) }
 
+// blank reports whether the event has had nothing but comments.
+func (l *largeEvent) blank() bool {
+	return l.frame == nil && l.lines == 0 && l.firstN == 0 && l.name == nil &&
+		l.n == 0 && (l.part != inField || l.lineLen == 0)
+}
+
+// LargeData reports whether a large event is under way that has data, and not
+// just a comment.
+func (s *Stream) LargeData() bool { return s.big != nil && s.big.firstN > 0 }
+
 // endLarge judges the large event that is over.
 func (s *Stream) endLarge() Mark {
 	l := s.big
@@ -201,9 +211,15 @@ func (s *Stream) endLarge() Mark {
 	if l.sentinel() {
 		return s.sentinel()
 	}
-	m := MarkData
-	if l.first[0] == '{' && s.f.large != nil {
-		m = s.f.large(s, l.name, &l.problem)
+	m := Mark(0)
+	switch {
+	case s.f.event == nil && s.f.large == nil:
+		m = MarkData
+	case l.first[0] == '{' && s.by.large != nil:
+		if m = s.by.large(s, l.name, &l.problem); m == 0 && (!s.data || s.strange) {
+			s.strange = true // so much is not a notice
+			m = MarkData | MarkContent
+		}
 	}
 	s.count(m)
 	return m

@@ -45,7 +45,7 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if l.err || !l.data {
-		return s.noAnswer(name, l.err, inspect(data))
+		return s.noAnswer(name, l.err, false, inspect(data))
 	}
 	m := s.answer(&l.pieces)
 	if l.stop {
@@ -58,7 +58,7 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 // last one stops, and that has none.
 func llamaLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.topError || string(name) == "error" {
-		return s.noAnswer(name, p.topError, p)
+		return s.noAnswer(name, p.topError, false, p)
 	}
 	return MarkData | MarkContent
 }

@@ -9,7 +9,7 @@ import (
 func newMessages() *Format {
 	return &Format{
 		name: "messages", operation: "chat", generative: true,
-		match: matchMessages, event: messagesEvent, large: messagesLarge, done: noSentinel,
+		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, large: messagesLarge, done: noSentinel,
 		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 	}
 }
@@ -31,20 +31,23 @@ func matchMessages(method string, u *url.URL) (string, bool) {
 	return u.Path[i:], verb == "rawPredict" || verb == "streamRawPredict"
 }
 
+// A messageNote is what one event of the stream says.
+type messageNote struct {
+	typedEvent
+	stop string // a stop_reason
+}
+
 func messagesEvent(s *Stream, name, data []byte) Mark {
-	typ, failed, stop, typed := name, false, false, false
-	var content span
+	n := messageNote{typedEvent: typedEvent{typ: name}}
 	p := parse(data)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
-			if t := text(p.raw()); len(t) > 0 {
-				typ, typed = t, true
-			}
+			n.readType(&p)
 		case "error":
-			failed = p.filled()
+			n.readError(&p)
 		case "delta":
-			stop, content = messagesDelta(&p)
+			n.delta(&p)
 		default:
 			p.skip()
 		}
@@ -52,62 +55,52 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	failed = failed || string(typ) == "error" || string(name) == "error"
-	if failed || !typed {
-		if q := inspect(data); failed || len(typ) == 0 && q.envelope() {
-			return s.fail(q)
-		}
-	}
-	if string(typ) == "content_block_delta" && content != (span{}) {
-		s.template.mark(content)
-	}
-	return s.message(typ, stop)
+	n.named(name)
+	return s.message(&n, func() *problem { return inspect(data) })
 }
 
-// messagesDelta reads a delta: whether it has a stop_reason, and where its last
-// string that holds something is, its type aside.
-func messagesDelta(p *parser) (stop bool, content span) {
+// delta reads a piece of the answer, or why the message stops.
+func (n *messageNote) delta(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		switch string(p.name) {
 		case "type":
 			p.skip()
 		case "stop_reason":
-			stop = len(text(p.raw())) > 0
+			n.stop = string(text(p.raw()))
 		default:
-			if text, _ := p.content(); text != (span{}) {
-				content = text
-			}
+			n.readPiece(p)
 		}
 	}
-	return stop, content
 }
 
-func (s *Stream) message(typ []byte, stop bool) Mark {
-	switch string(typ) {
-	case "ping":
-		return 0
+// message gives the marks of an event. problem is called where there may be an
+// error.
+func (s *Stream) message(n *messageNote, problem func() *problem) Mark {
+	if n.failed {
+		return s.fail(problem())
+	}
+	switch string(n.typ) {
+	case "error":
+		return s.fail(problem())
 	case "content_block_delta":
-		return MarkData | MarkContent
+		return s.typedContent(&n.typedEvent, problem)
 	case "message_delta":
-		if stop {
+		switch {
+		case failedFinish([]byte(n.stop)):
+			return s.failFinish(n.stop)
+		case n.stop != "":
 			s.ended = true
 			return MarkData | MarkEnd
 		}
 	case "message_stop":
 		return MarkData | MarkEnd | MarkFinal
 	}
-	return MarkData
+	return s.typed(&n.typedEvent, problem)
 }
 
 func messagesLarge(s *Stream, name []byte, p *problem) Mark {
-	typ := name
-	if p.eventType != "" {
-		typ = []byte(p.eventType)
-	}
-	if p.topError || string(typ) == "error" || string(name) == "error" || len(typ) == 0 && p.envelope() {
-		return s.fail(p)
-	}
-	return s.message(typ, p.stopReason)
+	n := messageNote{typedEvent: largeTyped(name, p.eventType, p), stop: p.stopReason}
+	return s.message(&n, func() *problem { return p })
 }
 
 func messagesJudge(f *Format, a Answer, b []byte) Verdict {

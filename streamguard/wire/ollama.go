@@ -59,6 +59,7 @@ type ollamaLine struct {
 	data    bool // part of an answer, though it may be empty
 	err     bool
 	done    bool // the answer is over
+	failed  string
 	counted bool // tokens that were generated
 	pieces
 	template *template
@@ -77,7 +78,9 @@ func (l *ollamaLine) read(p *parser) {
 			l.piece(p)
 		case "done":
 			raw := p.raw()
-			l.data, l.done = true, string(raw) == "true"
+			l.data, l.done = true, string(raw) == "true" || l.done
+		case "done_reason":
+			l.reason(p)
 		case "eval_count":
 			l.counted = nonZero(p.raw())
 		case "error":
@@ -94,6 +97,18 @@ func (l *ollamaLine) read(p *parser) {
 	}
 }
 
+// reason consumes why the answer is over: newer backends say no more than that.
+func (l *ollamaLine) reason(p *parser) {
+	t := text(p.raw())
+	if len(t) == 0 || string(t) == "null" {
+		return
+	}
+	l.data, l.done = true, true
+	if failedFinish(t) {
+		l.failed = string(t)
+	}
+}
+
 func ollamaEvent(s *Stream, name, data []byte) Mark {
 	l := ollamaLine{template: &s.template}
 	p := parse(data)
@@ -102,12 +117,15 @@ func ollamaEvent(s *Stream, name, data []byte) Mark {
 		return MarkMalformed
 	}
 	if l.err || !l.data {
-		return s.noAnswer(name, l.err, inspect(data))
+		return s.noAnswer(name, l.err, false, inspect(data))
 	}
 	return s.ollama(&l)
 }
 
 func (s *Stream) ollama(l *ollamaLine) Mark {
+	if l.failed != "" {
+		return s.failFinish(l.failed)
+	}
 	m := s.answer(&l.pieces)
 	if l.done {
 		m |= MarkEnd | MarkFinal
@@ -117,9 +135,13 @@ func (s *Stream) ollama(l *ollamaLine) Mark {
 
 func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.topError || !p.answer {
-		return s.noAnswer(name, p.topError, p)
+		return s.noAnswer(name, p.topError, false, p)
 	}
-	return s.ollama(&ollamaLine{pieces: pieces{content: true}, done: p.done})
+	l := ollamaLine{pieces: pieces{content: true}, done: p.done || p.doneReason != ""}
+	if failedFinish([]byte(p.doneReason)) {
+		l.failed = p.doneReason
+	}
+	return s.ollama(&l)
 }
 
 func ollamaJudge(f *Format, a Answer, b []byte) Verdict {

@@ -167,6 +167,33 @@ func (p *parser) content() (text span, ok bool) {
 	return text, true
 }
 
+// said consumes the next value and reports whether it says something: a string
+// that is not empty, in it at any depth, but for the names of types and roles.
+// text is where the contents of the last such string are.
+func (p *parser) said() (text span, ok bool) {
+	switch p.kind() {
+	case '{':
+		for in := p.object(); in && p.member(); {
+			if string(p.name) == "type" || string(p.name) == "role" {
+				p.skip()
+				continue
+			}
+			if t, says := p.said(); says {
+				text, ok = t, true
+			}
+		}
+	case '[':
+		for in := p.array(); in && p.element(); {
+			if t, says := p.said(); says {
+				text, ok = t, true
+			}
+		}
+	default:
+		return p.content()
+	}
+	return text, ok && !p.bad
+}
+
 // end reports whether the one value was valid and nothing but white space
 // follows it.
 func (p *parser) end() bool {

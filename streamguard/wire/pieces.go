@@ -8,9 +8,9 @@ type pieces struct {
 	text    span // the last piece in the data, if that is a string
 }
 
-// piece consumes a value that is content if there is something in it.
+// piece consumes a value that is content if it says something.
 func (c *pieces) piece(p *parser) bool {
-	text, ok := p.content()
+	text, ok := p.said()
 	if ok {
 		c.content, c.text = true, text
 	}
@@ -39,10 +39,14 @@ func (s *Stream) answer(c *pieces) Mark {
 
 // noAnswer judges an event without a part of an answer, or with an error beside
 // it: it fails the stream if it has an error, is called one or looks like one.
-func (s *Stream) noAnswer(name []byte, failed bool, p *problem) Mark {
-	if failed || string(name) == "error" || p.envelope() {
+// aside says that it has members that only events of the format have.
+func (s *Stream) noAnswer(name []byte, failed, aside bool, p *problem) Mark {
+	switch {
+	case failed || string(name) == "error" || p.inBand():
 		p.hasError = true
 		return s.fail(p)
+	case aside:
+		return MarkAside
 	}
 	return 0
 }

@@ -63,6 +63,7 @@ const (
 	nFeedback
 	nBlockReason
 	nDone
+	nDoneReason
 	nDeltaFinish
 	nDeltaError
 	nEventType
@@ -81,6 +82,9 @@ const (
 	nCoralException
 	nStatusDetails
 	nIncomplete
+	nUsage
+	nUsageMetadata
+	nID
 )
 
 // problemEdges lead to every place in the error bodies of OpenAI, Anthropic,
@@ -134,7 +138,8 @@ var problemEdges = []edge{
 	{nCandidate, "index", nCandidateIndex}, {nCandidate, "finishReason", nCandidateFinish},
 	{root, "promptFeedback", nFeedback}, {nFeedback, "blockReason", nBlockReason},
 	// Ollama; its response is text, its message an object.
-	{root, "done", nDone},
+	{root, "id", nID}, {root, "usage", nUsage}, {root, "usageMetadata", nUsageMetadata},
+	{root, "done", nDone}, {root, "done_reason", nDoneReason},
 	// Bedrock; Nova's end.
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	// AWS, where a service answers for itself.

@@ -30,8 +30,10 @@ type problem struct {
 	// succeeded and bare tell a body that is a message and nothing else.
 	succeeded bool        // "success": true
 	bare      bool        // a top-level message
+	id        bool        // a top-level id
 	free      bool        // detail, errors
 	daily     bool        // a quota of a day is used up
+	unnamed   bool        // a finish that names a failure is all that there is
 	exception string      // AWS's name of the error
 	words     *Vocabulary // nil: the built-in words
 	wishes    wishes
@@ -40,7 +42,7 @@ type problem struct {
 	eventType     string
 	responseState string
 	sequence      int64
-	stopReason    bool
+	stopReason    string
 	choices       int
 	choice        struct{ index, finish string }
 	failedFinish  string
@@ -52,11 +54,14 @@ type problem struct {
 	blocked          bool // promptFeedback.blockReason
 	answer           bool // Ollama's members of an answer
 	done             bool
+	doneReason       string
 	deltaFinish      string
 	googleType       string // event_type
 	interactionState string
 	metrics          bool // Bedrock's end
-	output           dashScopeOutput
+
+	ofChat, ofGemini, ofDashScope bool // there are members of that format
+	output                        dashScopeOutput
 }
 
 // inspect gathers what b says; it may be cut off.
@@ -85,6 +90,7 @@ func isNumber(v []byte) bool { return len(v) > 0 && (v[0] == '-' || v[0]-'0' <= 
 
 // field implements fieldSink.
 func (p *problem) field(n node, kind byte, v []byte) {
+	p.member(n, kind)
 	if kind == kindFilled || kind == kindEmpty {
 		p.composite(n, kind == kindFilled)
 		return
@@ -125,11 +131,25 @@ func (p *problem) field(n node, kind byte, v []byte) {
 	}
 }
 
+// member notes the members that only events of one format have.
+func (p *problem) member(n node, kind byte) {
+	switch n {
+	case nChoices:
+		p.ofChat = true
+	case nUsage:
+		p.ofChat = p.ofChat || kind == kindFilled || kind == kindEmpty
+	case nCandidates, nFeedback, nUsageMetadata:
+		p.ofGemini = true
+	case nOutput:
+		p.ofDashScope = true
+	}
+}
+
 // scalar takes the fields of a large event that are no text.
 func (p *problem) scalar(n node, v []byte, text bool) {
 	switch {
 	case n == nDone:
-		p.answer, p.done = true, !text && string(v) == "true"
+		p.answer, p.done = true, !text && string(v) == "true" || p.done
 	case text:
 	case n == nChoiceIndex:
 		p.choice.index = string(v)
@@ -163,6 +183,8 @@ func (p *problem) textField(n node, v []byte) {
 		first(&p.topType, v)
 		p.eventType = string(v)
 		p.flat = p.flat || string(v) == "error"
+	case nID:
+		p.id = len(v) > 0
 	case nObject:
 		p.object = string(v)
 		p.flat = p.flat || string(v) == "error"
@@ -177,13 +199,18 @@ func (p *problem) textField(n node, v []byte) {
 	case nChoiceFinish:
 		p.choice.finish = string(v)
 	case nStopReason:
-		p.stopReason = len(v) > 0
+		p.stopReason = string(v)
 	case nCandidateFinish:
 		p.candidate.finish = string(googleReason(v))
 	case nBlockReason:
 		p.blocked = len(googleReason(v)) > 0
 	case nResponse:
 		p.answer = true
+	case nDoneReason:
+		if string(v) != "null" {
+			p.doneReason = string(v)
+			p.answer = p.answer || len(v) > 0
+		}
 	case nOutputFinish:
 		p.output.finish = string(v)
 	case nOutputText:
@@ -235,80 +262,4 @@ func (p *problem) composite(n node, filled bool) {
 	case nOutput, nOutputChoice:
 		p.output.end(n == nOutputChoice)
 	}
-}
-
-// envelope reports whether the document is an error by one of the known
-// shapes. It is asked only of documents without real content.
-func (p *problem) envelope() bool {
-	return p.failing() || p.bareMessage()
-}
-
-// failing is envelope without the message that is all there is.
-func (p *problem) failing() bool {
-	return p.plainError() || p.free || business(p.number) || business(p.header) || p.topCodeFails()
-}
-
-// plainError reports whether the document says that it is an error in a way
-// that a good answer never does.
-func (p *problem) plainError() bool {
-	return p.hasError || p.flat || p.refused || p.exception != "" || business(p.base)
-}
-
-// bareMessage reports whether the document is a message and nothing that says
-// what kind of answer it is.
-func (p *problem) bareMessage() bool {
-	return p.bare && !p.succeeded && p.topCode == "" && p.base == "" && p.number == "" &&
-		p.header == "" && p.topType == "" && p.object == ""
-}
-
-// business reports whether a vendor's own code says that something failed.
-func business(w string) bool {
-	n, err := strconv.ParseFloat(w, 64)
-	return w != "" && (err != nil || n != 0)
-}
-
-// topCodeFails judges a code beside no content: 0 and 2xx are success.
-func (p *problem) topCodeFails() bool {
-	w := p.topCode
-	if w == "" {
-		return false
-	}
-	if n, err := strconv.ParseFloat(w, 64); err == nil {
-		return n != 0 && (n < 200 || n > 299)
-	}
-	switch strings.ToLower(w) {
-	case "ok", "success", "succeeded":
-		return false
-	}
-	return true
-}
-
-// code returns the error's code for the caller: the most specific one.
-func (p *problem) code() string {
-	for _, w := range [...]string{p.nested, p.topCode, p.base, p.number, p.header, p.exception} {
-		if w != "" && w != "0" {
-			return w
-		}
-	}
-	if p.status != "" {
-		return p.status
-	}
-	if len(p.extra) > 0 {
-		return p.extra[0]
-	}
-	return ""
-}
-
-// typ returns the error's type, "" if none was named.
-func (p *problem) typ() string {
-	if p.kind == "" && p.exception != "" {
-		return p.exception
-	}
-	if p.kind != "" || p.topType == "error" || strings.HasPrefix(p.topType, "response.") {
-		return p.kind
-	}
-	if p.topType == "" && p.status != "" && !isNumber([]byte(p.status)) {
-		return p.status // Google's
-	}
-	return p.topType
 }

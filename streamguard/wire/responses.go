@@ -9,7 +9,7 @@ import (
 func newResponses() *Format {
 	return &Format{
 		name: "responses", operation: "chat", generative: true,
-		match: matchResponses, event: responsesEvent, large: responsesLarge, done: noSentinel,
+		match: matchResponses, types: []string{"response."}, event: responsesEvent, large: responsesLarge, done: noSentinel,
 		judge: wantObject(responsesJudge), abort: responsesAbort,
 	}
 }
@@ -45,6 +45,9 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 			n.readError(&p)
 		case "response":
 			n.readStatus(&p)
+		case "delta":
+			_, said := p.said()
+			n.said = n.said || said
 		default:
 			p.skip()
 		}
@@ -76,17 +79,22 @@ func number(raw []byte) int64 {
 // an error.
 func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 	switch string(n.typ) {
-	case "error", "response.failed":
+	case "error", "response.failed", "response.error":
 		return s.fail(problem())
-	case "response.completed", "response.incomplete", "response.cancelled":
-		if string(n.status) == "failed" {
+	case "response.completed", "response.done", "response.incomplete", "response.cancelled", "response.canceled":
+		switch string(n.status) {
+		case "failed":
 			return s.fail(problem())
+		case "in_progress", "queued":
+			return MarkData
 		}
 		return MarkData | MarkEnd | MarkFinal
-	case "ping", "keepalive", "response.heartbeat":
-		return 0
 	}
-	if n.isDelta() || bytes.HasSuffix(n.typ, []byte(".partial_image")) {
+	if bytes.HasSuffix(n.typ, []byte(".partial_image")) {
+		n.said = true
+		return s.typedContent(&n.typedEvent, problem)
+	}
+	if n.isDelta() {
 		return s.typedContent(&n.typedEvent, problem)
 	}
 	return s.typed(&n.typedEvent, problem)

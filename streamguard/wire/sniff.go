@@ -79,6 +79,53 @@ func (f *Format) Shape(head []byte, contentType string, stream bool) Shape {
 	return f.shape(head, contentType, stream)
 }
 
+// A Sniffer is [Format.Shape] for a body that comes in pieces: it looks at white
+// space before the body, and at a first line that has no end yet, only once.
+type Sniffer struct {
+	f           *Format
+	contentType string
+	stream      bool
+
+	from  int  // where the body begins, as far as that is known
+	lines bool // only a line end can show the shape
+	seen  int  // up to where there is none
+}
+
+// Sniffer returns a Sniffer for the answer to a call of this format, with the
+// arguments of [Format.Shape].
+func (f *Format) Sniffer(contentType string, stream bool) Sniffer {
+	return Sniffer{f: f, contentType: contentType, stream: stream}
+}
+
+// shapeToken is longer than what tells one shape from another within a line.
+const shapeToken = 8
+
+// Shape tells the shape by all that has come of the body; head begins with what
+// it was before.
+func (s *Sniffer) Shape(head []byte) Shape {
+	if s.from == 0 {
+		if len(head) < len(bom) && strings.HasPrefix(bom, string(head)) {
+			return ShapeUnknown
+		}
+		if bytes.HasPrefix(head, []byte(bom)) {
+			s.from = len(bom)
+		}
+	}
+	if s.from = skipSpace(head, s.from); s.from == len(head) {
+		return ShapeUnknown
+	}
+	b := head[s.from:]
+	if s.lines {
+		fresh := b[s.seen:]
+		if s.seen = len(b); bytes.IndexByte(fresh, '\n') < 0 {
+			return ShapeUnknown
+		}
+	}
+	shape := s.f.Shape(b, s.contentType, s.stream)
+	s.lines, s.seen = len(b) > shapeToken, len(b)
+	return shape
+}
+
 // mediaType returns the media type of a Content-Type, in lower case, without
 // its parameters.
 func mediaType(contentType string) string {

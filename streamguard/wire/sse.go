@@ -158,6 +158,7 @@ func (s *Stream) comment(b []byte) {
 	if !ok || len(rest) > 3 {
 		return
 	}
+	s.template.forget() // an event that is skipped would not take it back
 	s.status = 0
 	if n, err := strconv.Atoi(string(rest)); err == nil && n >= 400 && n <= 599 {
 		s.status = n
@@ -271,41 +272,18 @@ func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
 	return s.fields(&e, b)
 }
 
-func (sseFraming) frame(s *Stream, name string, data []byte) []byte {
-	eol := s.lineEnd()
-	var b []byte
-	if s.split.cr && eol != "\r" {
-		// The body ended within the last blank line's CR LF. Many decoders split
-		// at LF alone: to them there was no blank line yet.
-		b = append(b, '\n')
-	}
-	if name != "" {
-		b = append(append(append(b, "event: "...), name...), eol...)
-	}
-	b = append(append(append(b, "data: "...), data...), eol...)
-	return append(b, eol...)
-}
-
-func (s *Stream) lineEnd() string {
-	switch {
-	case s.split.eol != "":
-		return s.split.eol
-	case s.split.cr:
-		return "\r"
-	}
-	return "\n"
-}
-
-// closeLarge ends the line and then the event: if the line was just over, the
-// first of the two line ends is the blank line and the second one more, which
-// says nothing.
-func (sseFraming) closeLarge(s *Stream) []byte {
-	eol := s.lineEnd()
-	if s.big != nil && s.big.atLineStart() {
-		if s.big.cr && eol != "\r" {
-			return []byte("\n" + eol) // the LF of the line's own CR LF
+// begun reports whether a line begins in b that is not a comment.
+func (sseFraming) begun(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte(bom))
+	for len(b) > 0 {
+		j := lineEnd(b, 0)
+		if j < 0 {
+			j = len(b)
 		}
-		return []byte(eol)
+		if j > 0 && b[0] != ':' {
+			return true
+		}
+		b = b[min(len(b), j+1):]
 	}
-	return []byte(eol + eol)
+	return false
 }

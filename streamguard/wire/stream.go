@@ -1,16 +1,18 @@
 package wire
 
 import (
-	"net/http"
+	"bytes"
 )
 
-// A Mark is a set of facts about one event. 0 is an event that only passes:
-// it has data, but commits and ends nothing.
+// A Mark is a set of facts about one event. 0 is an event that only passes: it
+// has data, but none of the stream's format (a ping, a queue notice, text), so
+// it commits, proves and ends nothing and restarts no timer (contract 6).
 type Mark uint16
 
 // The marks.
 const (
-	// MarkData is a data event that commits a stream.
+	// MarkData is a data event that is part of an answer: it commits a stream,
+	// proves that there is an answer, and restarts a timer.
 	MarkData Mark = 1 << iota
 	// MarkContent is an event with a piece of the answer, however small.
 	MarkContent
@@ -27,6 +29,9 @@ const (
 	MarkMalformed
 	// MarkComment is an event without any data: a comment, a blank line.
 	MarkComment
+	// MarkAside is a data event beside the answer, such as usage or filter
+	// results. It restarts a timer, and does nothing else.
+	MarkAside
 )
 
 // StreamOptions are the facts about one stream that its bytes do not tell.
@@ -42,7 +47,8 @@ type StreamOptions struct {
 // account of what they mean. It reads nothing by itself. It is not safe for
 // concurrent use.
 type Stream struct {
-	f       *Format
+	f       *Format // of the endpoint: its framing, its errors
+	by      *Format // whose members the events carry: it judges them
 	framing framing // nil until the first byte shows it
 	lenient bool
 	words   *Vocabulary
@@ -59,8 +65,11 @@ type Stream struct {
 	ended   bool // a terminal mark other than a finish was seen
 	torn    bool // see Format.torn
 	open    bool // a bracket that the stream has to close
+	half    bool // the end of the body cut an event off
+	strange bool // what came carries the members of no known format
 	final   bool
 	failure *Failure
+	vague   bool // the failure has no code and no type
 	choices choiceStates
 	once    [4]uint64 // the choices that had finished before they went on
 	seq     int64     // last sequence_number, -1 before the first
@@ -75,6 +84,9 @@ type framing interface {
 	event(s *Stream, ev []byte) Mark
 	// rest judges what is left at the end of the body.
 	rest(s *Stream, b []byte) (Mark, bool)
+	// begun reports whether an event, and not just a comment, begins in what
+	// rest has not found to be whole.
+	begun(b []byte) bool
 	// large goes on with an event that is too large to hold; close ends it.
 	large(s *Stream, part []byte) (n int, done bool)
 	// frame puts an event of the library's own into the stream's form.
@@ -85,7 +97,7 @@ type framing interface {
 
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
-	s := &Stream{f: f, lenient: o.Lenient, words: o.Words, seq: -1}
+	s := &Stream{f: f, by: f, lenient: o.Lenient, words: o.Words, seq: -1}
 	if f.framing == nil {
 		s.framing = sseFraming{}
 	}
@@ -97,14 +109,20 @@ func (s *Stream) choose(buf []byte) bool {
 	if s.framing != nil {
 		return true
 	}
-	if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
-		return false
+	t := &s.split
+	if t.pos == 0 {
+		if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
+			return false
+		}
+		if bytes.HasPrefix(buf, []byte(bom)) {
+			t.pos = len(bom)
+		}
 	}
-	b := trimStart(buf)
-	if len(b) == 0 {
-		return false
+	if t.pos = skipSpace(buf, min(t.pos, len(buf))); t.pos == len(buf) {
+		return false // no byte is looked at twice
 	}
-	s.framing = s.f.framing(b[0])
+	s.framing = s.f.framing(buf[t.pos])
+	t.pos = 0
 	return true
 }
 
@@ -147,6 +165,7 @@ func (s *Stream) Event(ev []byte) Mark {
 func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
 	if !s.choose(part) {
 		s.framing = s.form()
+		s.split.pos = 0
 	}
 	if s.big == nil {
 		s.big = newLargeEvent()
@@ -166,13 +185,15 @@ func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 		if !s.choose(b) {
 			return 0, false
 		}
-		if m, whole = s.framing.rest(s, b); !whole && s.f.torn != nil {
-			s.torn = s.f.torn(b)
+		if m, whole = s.framing.rest(s, b); !whole {
+			s.half = s.framing.begun(b)
+			s.torn = s.by.torn != nil && s.by.torn(b)
 		}
 		return m, whole
 	}
 	s.framing.large(s, b)
 	if !s.big.whole() {
+		s.half = !s.big.blank()
 		s.big = nil
 		return 0, false
 	}
@@ -187,19 +208,28 @@ func (s *Stream) Complete() bool {
 
 // CompleteAtEOF is Complete for a body that ended cleanly. A format in which an
 // answer can go on after its finish, such as Gemini's, ends with the body if it
-// had finished before. With [StreamOptions.Lenient] content is enough.
+// had finished before. A stream of no known format ends wherever it does, and
+// with [StreamOptions.Lenient] so does any that has content, unless an event
+// was cut off.
 func (s *Stream) CompleteAtEOF() bool {
-	return s.Complete() || s.once == s.choices.seen && s.once != [4]uint64{} && !s.torn && !s.open || s.lenient && s.content
+	return s.Complete() || s.once == s.choices.seen && s.once != [4]uint64{} && !s.torn && !s.open ||
+		(s.strange || s.lenient && s.content) && !s.half
 }
 
 // Failure returns what the stream's error event told, nil without one. Its
-// Body is rendered in the format's shape.
+// Body is rendered in the format's shape. While the failure is [Stream.Vague],
+// later events may replace it.
 func (s *Stream) Failure() *Failure { return s.failure }
+
+// Vague reports whether the stream has failed without a code or a type, which
+// the next event may still tell: response.failed with a null error is followed
+// by an error event that has them. A sentinel ends the wait for it.
+func (s *Stream) Vague() bool { return s.vague }
 
 // Content reports whether a piece of the answer was seen.
 func (s *Stream) Content() bool { return s.content }
 
-// Events returns how many whole events with data arrived, [DONE] not counted.
+// Events returns how many data events arrived whole, [DONE] not counted.
 func (s *Stream) Events() int { return s.events }
 
 // Abort renders the event that tells the reader of a broken stream, with the
@@ -219,97 +249,3 @@ func (s *Stream) Abort(status int, code, message string) []byte {
 // CloseLarge returns what ends an event of which a part was sent, so that
 // another can follow. It may be empty.
 func (s *Stream) CloseLarge() []byte { return s.form().closeLarge(s) }
-
-// judge is called by a framing with the data of one event, which is not empty.
-// at is where data begins in ev, -1 if it is no part of it.
-func (s *Stream) judge(name, data, ev []byte, at int) Mark {
-	if s.final {
-		return 0
-	}
-	b := trim(data)
-	if string(b) == "[DONE]" {
-		return s.sentinel()
-	}
-	var m Mark
-	switch {
-	case b[0] != '{' && b[0] != '[':
-		m = s.plain(name, b)
-	case b[0] == '[':
-		m = s.array(b)
-	case s.f.event == nil:
-		m = MarkData
-	default:
-		m = s.f.event(s, name, data)
-	}
-	s.count(m)
-	if m == MarkData|MarkContent && at >= 0 {
-		s.template.remember(ev, at)
-	}
-	s.template.begin()
-	return m
-}
-
-func (s *Stream) count(m Mark) {
-	if m&MarkMalformed != 0 {
-		return
-	}
-	s.events++
-	s.data = s.data || m&MarkData != 0
-	s.content = s.content || m&MarkContent != 0
-	s.final = s.final || m&MarkFinal != 0
-	s.ended = s.ended || m&(MarkFinal|MarkEnd) == MarkFinal|MarkEnd
-	if m&(MarkEnd|MarkFinal|MarkFailed) != 0 {
-		s.template.forget()
-	}
-}
-
-func (s *Stream) sentinel() Mark {
-	s.template.forget()
-	s.final = true
-	if s.f.done != nil {
-		return s.f.done(s)
-	}
-	if !s.data {
-		return MarkFinal
-	}
-	s.ended = true
-	return MarkEnd | MarkFinal
-}
-
-// plain judges data that is no JSON: relayed as it is, unless it is called an
-// error.
-func (s *Stream) plain(name, b []byte) Mark {
-	if string(name) == "error" && !s.f.endless {
-		return s.fail(&problem{hasError: true, message: string(b[:min(len(b), maxToken)])})
-	}
-	return MarkData
-}
-
-// array judges an array: Google's way to wrap an error, or data.
-func (s *Stream) array(b []byte) Mark {
-	if s.f.endless {
-		return MarkData
-	}
-	if !valid(b) {
-		return MarkMalformed
-	}
-	if oneObject(b) {
-		if p := inspect(b); p.hasError {
-			return s.fail(p)
-		}
-	}
-	return MarkData
-}
-
-// fail ends the stream with the failure that p tells of.
-func (s *Stream) fail(p *problem) Mark {
-	if s.failure == nil {
-		p.words = s.words
-		v := s.f.told(p, nil)
-		if v.Status == http.StatusBadGateway && s.status != 0 {
-			v.Status = s.status
-		}
-		s.failure = v
-	}
-	return MarkFailed | MarkEnd | MarkFinal
-}

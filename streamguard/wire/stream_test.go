@@ -63,7 +63,7 @@ func event(name, data string) string {
 
 func TestChatStreamMarks(t *testing.T) {
 	s, ms := play(t, wire.Chat, cHe+cLlo+": ping\n\n"+fStop+uFrame+done)
-	require.Equal(t, []wire.Mark{marks, marks, wire.MarkComment, wire.MarkData | wire.MarkEnd, 0, wire.MarkEnd | wire.MarkFinal}, ms)
+	require.Equal(t, []wire.Mark{marks, marks, wire.MarkComment, wire.MarkData | wire.MarkEnd, wire.MarkAside, wire.MarkEnd | wire.MarkFinal}, ms)
 	assert.True(t, s.Complete())
 	assert.Nil(t, s.Failure())
 	assert.Equal(t, 4, s.Events())
@@ -181,10 +181,10 @@ func TestStreamMarks(t *testing.T) {
 		"trailing garbage":      {wire.Chat, event("", `{"choices":[]} x`), wire.MarkMalformed},
 		"malformed response":    {wire.Responses, event("", `{"type":"response.completed",}`), wire.MarkMalformed},
 		"malformed message":     {wire.Messages, event("", `{"type":"message_stop"`), wire.MarkMalformed},
-		"plain text":            {wire.Chat, event("", `plain`), wire.MarkData},
+		"plain text":            {wire.Chat, event("", `plain`), 0},
 		"empty data":            {wire.Chat, "data:\n\n", wire.MarkComment},
-		"choices null":          {wire.Chat, event("", `{"choices":null,"usage":{}}`), 0},
-		"filter results":        {wire.Chat, event("", `{"choices":[],"prompt_filter_results":[{"x":1}]}`), 0},
+		"choices null":          {wire.Chat, event("", `{"choices":null,"usage":{}}`), wire.MarkAside},
+		"filter results":        {wire.Chat, event("", `{"choices":[],"prompt_filter_results":[{"x":1}]}`), wire.MarkAside},
 		"ping":                  {wire.Messages, event("ping", `{"type":"ping"}`), 0},
 		"block start":           {wire.Messages, event("", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`), wire.MarkData},
 		"text":                  {wire.Messages, msText, marks},

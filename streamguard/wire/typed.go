@@ -7,7 +7,8 @@ type typedEvent struct {
 	typ    []byte // by the data, else the event field
 	failed bool   // an error of its own
 	status []byte // of the answer that it tells of
-	text   span   // a content string in the data
+	said   bool   // a piece of an answer that is not empty
+	text   span   // where the last string of that is, if the template may know
 }
 
 // readType consumes the member that names the type.
@@ -42,7 +43,7 @@ func (e *typedEvent) named(name []byte) {
 // largeTyped is the event that was too large to hold; typ is "" if its data
 // names none.
 func largeTyped(name []byte, typ string, p *problem) typedEvent {
-	e := typedEvent{typ: name, failed: p.topError}
+	e := typedEvent{typ: name, failed: p.topError, said: true}
 	if typ != "" {
 		e.typ = []byte(typ)
 	}
@@ -50,28 +51,27 @@ func largeTyped(name []byte, typ string, p *problem) typedEvent {
 	return e
 }
 
-// typed gives the marks of an event whose type means nothing special: data,
-// unless it has an error of its own or, without a type, looks like one. problem
-// is called where there may be an error.
+// typed gives the marks of an event whose type means nothing special: data of
+// the format if its type is one of the format's, unless it has an error of its
+// own or looks like one. problem is called where there may be an error.
 func (s *Stream) typed(e *typedEvent, problem func() *problem) Mark {
-	if !e.failed && len(e.typ) > 0 {
+	own := s.by.own(e.typ)
+	if !own || e.failed {
+		if p := problem(); e.failed || p.inBand() {
+			return s.fail(p)
+		}
+	}
+	if own {
 		return MarkData
 	}
-	return s.doubtful(e.failed, problem())
-}
-
-func (s *Stream) doubtful(failed bool, p *problem) Mark {
-	if failed || p.envelope() {
-		return s.fail(p)
-	}
-	return MarkData
+	return 0
 }
 
 // typedContent gives the marks of an event whose type is that of a piece of the
 // answer.
 func (s *Stream) typedContent(e *typedEvent, problem func() *problem) Mark {
 	m := s.typed(e, problem)
-	if m != MarkData {
+	if m != MarkData || !e.said {
 		return m
 	}
 	if e.text != (span{}) {
@@ -83,20 +83,9 @@ func (s *Stream) typedContent(e *typedEvent, problem func() *problem) Mark {
 // isDelta knows the types of the pieces of an answer.
 func (e *typedEvent) isDelta() bool { return bytes.HasSuffix(e.typ, []byte(".delta")) }
 
-// deepText consumes an object and returns where the text of its content.text
-// is.
-func deepText(p *parser) (at span) {
-	for ok := p.intoObject(); ok && p.member(); {
-		switch string(p.name) {
-		case "content":
-			at = deepText(p)
-		case "text":
-			if text, _ := p.content(); text != (span{}) {
-				at = text
-			}
-		default:
-			p.skip()
-		}
+// readPiece consumes the member that holds a piece of the answer.
+func (e *typedEvent) readPiece(p *parser) {
+	if t, ok := p.said(); ok {
+		e.said, e.text = true, t
 	}
-	return at
 }
