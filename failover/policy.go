@@ -39,6 +39,11 @@ type Policy struct {
 	Words wire.Words
 	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
 	MaxAttempts int
+	// MaxBody is how many bytes a request's body may have that is read into
+	// memory, so that any number of targets can get it and a target's model be
+	// put into it. A larger one is sent to the first target alone, and not to a
+	// target with a model: that is a [*BodyError] with status 413. 0: 64 MiB.
+	MaxBody int64
 	// Classify turns an SDK's error into status, code and message for [Call].
 	// ok is false for an error that it does not know, which then counts as a
 	// transport failure. Nil: [ClassifyError].
@@ -53,6 +58,14 @@ type Policy struct {
 	// MeterProvider receives the counters surefoot.failover.attempts and
 	// surefoot.failover.calls. Nil: none.
 	MeterProvider metric.MeterProvider
+}
+
+// maxBody resolves MaxBody.
+func (p *Policy) maxBody() int64 {
+	if p.MaxBody == 0 {
+		return defaultMaxBody
+	}
+	return p.MaxBody
 }
 
 // DefaultPolicy returns the documented defaults, spelled out: rate limits,
