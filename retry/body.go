@@ -51,12 +51,11 @@ type payload struct {
 	memory bool
 	data   []byte // in memory
 
-	mu    sync.Mutex // held while a copy is made
-	cur   *tracked   // the last copy; nil where that was empty
-	first tracked    // the request's own Body
+	mu  sync.Mutex // held while a copy is made
+	cur *tracked   // the request's own Body, then the last copy; nil where that was empty
 }
 
-// newPayload returns what is known of a body that may be sent again, nil for
+// newPayload returns what is known of a body that can be sent again, nil for
 // one that is sent as it is, once.
 func newPayload(req *http.Request) *payload {
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody == nil {
@@ -64,8 +63,7 @@ func newPayload(req *http.Request) *payload {
 	}
 	p := &payload{req: req}
 	if p.memory = layer.InMemory(req.Body, &p.data); !p.memory {
-		p.first.rc = upload(req.Body, req.ContentLength)
-		p.cur = &p.first
+		p.cur = &tracked{rc: upload(req.Body, req.ContentLength)}
 	}
 	return p
 }

@@ -32,7 +32,9 @@ func newCall(t *Transport, req *http.Request) call {
 		c.req = req.WithContext(req.Context())
 		c.req.Header = h
 	}
-	c.body = newPayload(c.req)
+	if t.set.maxRetries > 0 {
+		c.body = newPayload(c.req)
+	}
 	c.once = c.body == nil && req.Body != nil && req.Body != http.NoBody
 	return c
 }

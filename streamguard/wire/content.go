@@ -248,17 +248,13 @@ func looseValue(b []byte, i int) int {
 // contents begin at b[i], -1 if there is none.
 func looseString(b []byte, i int) int {
 	for {
-		if i = stringStop(b, i); i >= len(b) {
+		switch i = quoteOrEscape(b, i); {
+		case i >= len(b):
 			return -1
-		}
-		switch b[i] {
-		case '"':
+		case b[i] == '"':
 			return i + 1
-		case '\\':
-			i += 2
-		default: // a control character, which is not valid
-			i++
 		}
+		i += 2
 	}
 }
 
