@@ -230,6 +230,46 @@ func TestARequestBodyThatFailsIsNobodysFailure(t *testing.T) {
 	}
 }
 
+// net/http refuses these before or while it writes, over whatever wraps it.
+func TestARequestThatCannotBeWrittenIsNobodysFailure(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	t.Cleanup(server.Close)
+	for name, spoil := range map[string]func(*http.Request){
+		"a length and no body":          func(r *http.Request) { r.Body, r.GetBody = nil, nil },
+		"a trailer's name":              func(r *http.Request) { r.Trailer = http.Header{"a b": nil} },
+		"a header's value":              func(r *http.Request) { r.Header.Set("X-User", "a\nb") },
+		"a control in the query":        func(r *http.Request) { r.URL.RawQuery = "a=\x01" },
+		"a tab in the query":            func(r *http.Request) { r.URL.RawQuery = "a=\t" },
+		"a body whose Close goes wrong": func(r *http.Request) { r.Body = closeFails{r.Body} },
+	} {
+		for _, path := range []string{"/v1/chat/completions", "/upload"} {
+			for _, wrapped := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, path, wrapped), func(t *testing.T) {
+					std := new(http.Transport)
+					defer std.CloseIdleConnections()
+					var base http.RoundTripper = std
+					if wrapped {
+						base = roundTrip(std.RoundTrip)
+					}
+					tr, rec := build(t, base, quick())
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+path, strings.NewReader(`{"model":"m1"}`))
+					require.NoError(t, err)
+					spoil(req)
+					_, _, err = do(t, tr, req)
+					require.Error(t, err)
+					assert.LessOrEqual(t, len(rec.last(t).Attempts), 1)
+					assert.Zero(t, tr.Breakers()[0].Failures)
+				})
+			}
+		}
+	}
+}
+
+type closeFails struct{ io.ReadCloser }
+
+func (c closeFails) Close() error { return errors.Join(io.ErrClosedPipe, c.ReadCloser.Close()) }
+
 type closeNoted struct {
 	io.Reader
 	closed *bool

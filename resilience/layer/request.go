@@ -210,8 +210,14 @@ func (u *Upload) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes Body.
-func (u *Upload) Close() error { return u.Body.Close() }
+// Close closes Body. What that says is the request's own fault, too: net/http
+// lets an attempt fail by it.
+func (u *Upload) Close() error {
+	if err := u.Body.Close(); err != nil {
+		return ending.AsRequestError(fmt.Errorf("closing the request body: %w", err))
+	}
+	return nil
+}
 
 // Size returns how long the body is: as declared, or as it was where it has
 // been read to its end; -1 while that is unknown.
