@@ -206,8 +206,8 @@ func TestARequestBodyThatFailsIsNobodysFailure(t *testing.T) {
 					closed := false
 					rd := c.body
 					if s, ok := rd.(*strings.Reader); ok {
-						_, err := s.Seek(0, io.SeekStart)
-						require.NoError(t, err)
+						own := *s // the transport may go on reading it
+						rd = &own
 					} else if strings.Contains(name, "large") {
 						rd = io.MultiReader(strings.NewReader(big), iotest.ErrReader(gone))
 					}
@@ -215,7 +215,7 @@ func TestARequestBodyThatFailsIsNobodysFailure(t *testing.T) {
 					req.GetBody = func() (io.ReadCloser, error) { t.Error("sent again"); return nil, io.EOF }
 					_, _, err = do(t, tr, req)
 					assert.Zero(t, tr.Breakers()[0].Failures)
-					if err == nil && strings.Contains(name, ", longer") {
+					if err == nil && strings.Contains(name, "longer") {
 						return // the server had all that it was promised and was the first to answer
 					}
 					require.Error(t, err)
