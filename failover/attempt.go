@@ -18,6 +18,7 @@ const (
 	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
 	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
+	ReasonUnfit          = "not_rewritable"         // skipped: the request's body could not be re-written for it
 	ReasonTransportError = ending.ReasonTransportError
 	ReasonTimeout        = ending.ReasonTimeout
 	ReasonCanceled       = ending.ReasonCanceled

@@ -21,7 +21,6 @@ type Chain struct {
 	targets []*target
 	balance *balancer // nil but for round_robin
 	models  bool      // some target replaces the model
-	named   bool      // some target keeps the request's model, which has to be known then
 	asks    bool      // some target, or one of a chain below, has an Allow
 	tele    *telemetry
 }
@@ -72,7 +71,6 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 		}
 		c.targets = append(c.targets, t)
 		c.models = c.models || t.Model != ""
-		c.named = c.named || t.Model == ""
 		c.asks = c.asks || t.Allow != nil || t.nested != nil
 	}
 	if p.Strategy == StrategyRoundRobin {
@@ -172,7 +170,7 @@ func (c *Chain) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Response != nil {
 		return redirected(req, c.guess(req))
 	}
-	pl, err := readPayload(req, c.models, c.named)
+	pl, err := readPayload(req, c.policy.maxBody(), c.models)
 	if err != nil {
 		return nil, unread(req, err)
 	}

@@ -218,7 +218,7 @@ func TestOnlyGenerativeCallsFailOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := failing(503), healthy()
-			c := chain(t, failover.Policy{},
+			c := chain(t, failover.Policy{MaxBody: 4 << 20},
 				failover.Target{Name: "off", Transport: healthy(), Available: func() bool { return false }},
 				failover.Target{Name: "a", Transport: a}, failover.Target{Name: "b", Transport: b})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tc.url, tc.body())

@@ -35,13 +35,13 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		call.room = len(c.targets)
 	}
 	off := c.policy.Disabled || failoverOff(ctx)
-	f := pl.wire.Format
+	f := pl.Format
 	embeds := f.Inference() && !f.Generative()
 	x := &exchange{req: req, pl: pl}
 	w := &walk{
-		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.wire.Model, runner: x,
+		chain: c, call: call, ctx: ctx, ask: c.question(req), model: pl.model, runner: x,
 		cancel:    req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
-		may:       !off && f.Generative() && pl.replayable(req),
+		may:       !off && f.Generative() && pl.Repeats(),
 		pinned:    off || embeds,
 		embeds:    embeds,
 		keyed:     true,
@@ -115,12 +115,8 @@ func (c *Chain) question(req *http.Request) *http.Request {
 
 // release closes the caller's body where no target got it.
 func (x *exchange) release() {
-	switch {
-	case x.pl.buffered, x.pl.handed:
-	case x.pl.rest != nil:
-		_ = x.pl.rest.Close() // nothing was sent: its error says nothing
-	default:
-		closeBody(x.req)
+	if !x.pl.handed {
+		x.pl.Discard(x.req)
 	}
 }
 
@@ -162,7 +158,10 @@ func (x *exchange) run(w *walk, l *leg) result {
 func (x *exchange) failed(w *walk, l *leg, err error) result {
 	r := result{err: err}
 	open, rejected := resilience.Rejection(nil, err)
+	_, unfit := errors.AsType[*BodyError](err)
 	switch {
+	case unfit:
+		r.unfit, r.reason = true, ReasonUnfit
 	case errors.Is(err, errNothingLeft):
 		r.empty, r.reason = true, ReasonTried
 	case rejected:

@@ -1,137 +1,46 @@
 package failover
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
-// maxBuffered is how much of a body without GetBody is read ahead.
-const maxBuffered = 4 << 20
+// defaultMaxBody is failover.max_body where the policy says nothing.
+const defaultMaxBody = 64 << 20
 
-// payload is what one look at a request tells, with its body where that was
-// read: every target then gets a reader of its own over these bytes.
+// payload is what is known of a request, with its body where that was read:
+// every target then gets a reader of its own over the bytes.
 type payload struct {
-	wire     wire.Request
-	data     []byte        // the whole body, if buffered
-	buffered bool          // the original body was read and closed
-	rest     io.ReadCloser // of a body too large to be buffered: all of it, once
-	handed   bool          // the original body belongs to a target now, which closes it
+	*resilience.Reading
+	model  string // that is asked for: the context's, else the request's
+	limit  int64  // of a body that is re-written
+	handed bool   // the original body belongs to a target now, which closes it
 }
 
-// replayable reports whether any number of targets can get the body.
-func (p *payload) replayable(req *http.Request) bool {
-	return p.buffered || empty(req) || p.rest == nil && req.GetBody != nil
-}
-
-func empty(req *http.Request) bool { return req.Body == nil || req.Body == http.NoBody }
-
-// readPayload looks at a request once. rewrites says that a body may have to
-// change; others than those of inference calls are left alone without it.
-// named says that somebody wants to know the model in it. On an error the body
-// is closed.
-func readPayload(req *http.Request, rewrites, named bool) (*payload, error) {
-	p := &payload{wire: wire.Inspect(req.Method, req.URL, req.Header)}
-	explicit := namedModel(req)
-	if err := p.read(req, rewrites, named && explicit == ""); err != nil {
-		closeBody(req)
+// readPayload looks at a request, unless somebody above has. forms says that
+// bodies of no inference call may name a model, too. On an error the body is
+// closed.
+func readPayload(req *http.Request, limit int64, forms bool) (*payload, error) {
+	rd, err := resilience.ReadRequest(req, limit, forms)
+	if err != nil {
 		return nil, err
 	}
-	if explicit != "" {
-		p.wire.Model = explicit
+	p := &payload{Reading: rd, limit: limit, model: namedModel(req)}
+	if p.model == "" {
+		p.model = rd.Model
 	}
 	return p, nil
 }
 
-func (p *payload) read(req *http.Request, rewrites, named bool) error {
-	contentType := req.Header.Get("Content-Type")
-	if wanted := p.wire.Format.Inference() || rewrites && readable(contentType); empty(req) || !wanted {
-		return nil
-	}
-	src := req.Body
-	if req.GetBody != nil {
-		// Some SDKs' Body and GetBody share one reader: the one is closed
-		// before the other is asked for.
-		if err := req.Body.Close(); err != nil {
-			return fmt.Errorf("request body: close: %w", err)
-		}
-		var err error
-		if src, err = req.GetBody(); err != nil {
-			return fmt.Errorf("request body: GetBody: %w", err)
-		}
-	}
-	if err := p.buffer(req, src); err != nil || !p.buffered || !named {
-		return err
-	}
-	text, _ := bytes.CutPrefix(p.data, []byte(byteOrderMark))
-	return p.wire.ReadBody(contentType, bytes.NewReader(text))
-}
-
-// buffer reads src, without a bound where GetBody vouches that it is in
-// memory already. A larger body is left in p.rest.
-func (p *payload) buffer(req *http.Request, src io.ReadCloser) error {
-	ctx := req.Context()
-	stop := func() bool { return true }
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { _ = src.Close() }) // ends a blocked Read
-	}
-	var r io.Reader = src
-	if req.GetBody == nil {
-		r = io.LimitReader(src, maxBuffered+1)
-	}
-	var err error
-	p.data, err = readAll(r, req.ContentLength)
-	stop()
-	switch n := int64(len(p.data)); {
-	case ctx.Err() != nil:
-		err = ctx.Err()
-	case err != nil:
-	case req.GetBody == nil && n > maxBuffered:
-		p.rest = &prefixed{Reader: io.MultiReader(bytes.NewReader(p.data), src), Closer: src}
-		p.data = nil
-		return nil
-	case req.ContentLength > 0 && req.ContentLength != n:
-		err = fmt.Errorf("%d bytes, but ContentLength is %d", n, req.ContentLength)
-	}
-	if cerr := src.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("close: %w", cerr)
-	}
-	if err != nil {
-		return fmt.Errorf("request body: %w", err)
-	}
-	p.buffered = true
-	return nil
-}
-
-// readAll reads r to its end, into a buffer of the declared length where there
-// is one.
-func readAll(r io.Reader, length int64) ([]byte, error) {
-	size := int64(bytes.MinRead)
-	if length > 0 {
-		size = min(length, maxBuffered) + 1 // room for the Read that sees the end
-	}
-	b := make([]byte, 0, size)
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-}
+func empty(req *http.Request) bool { return req.Body == nil || req.Body == http.NoBody }
 
 // prefixed is a body of which the beginning was read ahead.
 type prefixed struct {
@@ -139,73 +48,93 @@ type prefixed struct {
 	io.Closer
 }
 
-// readable reports whether a body of that type may name a model.
-func readable(contentType string) bool {
-	mt, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json") || mt == "multipart/form-data")
+// A BodyError says why a request was not sent to a target: the target has a
+// model of its own, and the request's body could not be re-written for it.
+// [resilience.StatusOf] returns its Status.
+type BodyError struct {
+	Target string // its name; "" where a Router could not find out which chain is asked for
+	Status int    // 413 for a body above failover.max_body, 415 for one that is encoded, 400 for one that is not valid
+	Err    error  // what is wrong with the body
 }
 
-// byteOrderMark may stand before JSON: parsers may ignore it (RFC 8259 §8.1).
-const byteOrderMark = "\xef\xbb\xbf"
-
-// bytesFor returns the body that target t gets.
-func (p *payload) bytesFor(t *target, contentType string) []byte {
-	if t.Model == "" || len(p.data) == 0 {
-		return p.data
+// Error names the target and what is wrong, nothing of the body.
+func (e *BodyError) Error() string {
+	if e.Target == "" {
+		return e.Err.Error()
 	}
-	replace := wire.ReplaceModel
-	if contentType != "application/json" { // what nearly all of them say needs no parsing
-		if mt, params, err := mime.ParseMediaType(contentType); err == nil && mt == "multipart/form-data" {
-			replace = func(b []byte, model string) ([]byte, error) {
-				return replaceFormModel(b, params["boundary"], model)
-			}
-		}
-	}
-	text, marked := bytes.CutPrefix(p.data, []byte(byteOrderMark))
-	data, err := replace(text, t.Model)
-	if err != nil {
-		// No model in it (some formats have it in the path), or not what its
-		// type says: the upstream gets it as it is and will say so.
-		return p.data
-	}
-	if marked {
-		data = append([]byte(byteOrderMark), data...)
-	}
-	return data
+	return "the request cannot be re-written for target " + e.Target + ": " + e.Err.Error()
 }
 
-// body gives out the target's body. The original one is handed on at most
-// once, to the first target.
-func (p *payload) body(out *http.Request, t *target) error {
-	switch {
-	case p.buffered:
-		data := p.bytesFor(t, out.Header.Get("Content-Type"))
-		setBody(out, data)
-	case p.rest != nil:
-		if p.handed {
-			return errors.New("the request body was sent and cannot be read again")
+// Unwrap returns what is wrong with the body.
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// HTTPStatus returns Status, for [resilience.StatusOf].
+func (e *BodyError) HTTPStatus() int { return e.Status }
+
+// errTooLarge is what a body above the limit is not re-written for.
+var errTooLarge = errors.New("the request body is larger than failover.max_body")
+
+// unwritable returns the error of a request that cannot be re-written for t.
+func unwritable(t *target, status int, err error) error {
+	return &ending.RequestError{Err: &BodyError{Target: t.Name, Status: status, Err: err}}
+}
+
+// fill makes out, whose context carries rd, the request of target t: with the
+// target's model in the body, if t has one, and then with headers that fit the
+// new body. An inference call whose model is neither in the body nor in the
+// path cannot be sent, if the body may name one that was not found: the record
+// of the attempt would not be true (contract 7.5).
+func (p *payload) fill(out *http.Request, rd *resilience.Reading, t *target) error {
+	if t.Model != "" && !empty(out) {
+		if !p.Fits(p.limit) {
+			return unwritable(t, http.StatusRequestEntityTooLarge, fmt.Errorf("%w (%d bytes)", errTooLarge, p.limit))
 		}
-		p.handed = true
-		out.Body, out.GetBody = p.rest, nil
-	default:
-		p.handed = true
+		changed, err := rd.Replace(t.Model)
+		switch {
+		case changed:
+			fitHeader(out, rd.Size())
+		case err == nil, errors.Is(err, wire.ErrNoModel), !rd.Format.Inference():
+		case t.namesModel(out):
+		case errors.Is(err, wire.ErrEncoded):
+			return unwritable(t, http.StatusUnsupportedMediaType, err)
+		default:
+			return unwritable(t, http.StatusBadRequest, err)
+		}
 	}
+	p.handed = p.handed || !rd.Whole()
+	rd.Fill(out)
 	return nil
 }
 
-// setBody gives out a reader of its own over data, of a type that net/http
-// knows: others cost it a write more.
-func setBody(out *http.Request, data []byte) {
-	out.ContentLength = int64(len(data))
+// namesModel reports whether out's path names the model, so that the body need
+// not.
+func (t *target) namesModel(out *http.Request) bool {
+	_, named := wire.ReplacePathModel(out.URL.EscapedPath(), t.Model)
+	return named
+}
+
+// fitHeader makes the header fit a body that was re-written, whatever spelling
+// its names have: the length is set anew, digests of the old body are dropped
+// (contract 7.5; RFC 9530, RFC 1864).
+func fitHeader(out *http.Request, size int) {
+	_, had := out.Header["Content-Length"]
+	for name := range out.Header {
+		if ofTheBytes(name) {
+			delete(out.Header, name)
+		}
+	}
+	if had {
+		out.Header["Content-Length"] = []string{strconv.Itoa(size)}
+	}
 	out.TransferEncoding = nil
-	if out.Header.Get("Content-Length") != "" {
-		out.Header.Set("Content-Length", fmt.Sprint(len(data)))
+}
+
+// ofTheBytes reports whether a header field depends on the bytes of the body.
+func ofTheBytes(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "content-length", "transfer-encoding", "content-md5":
+		return true
 	}
-	if len(data) == 0 {
-		out.Body = http.NoBody
-		out.GetBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
-		return
-	}
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	out.Body = io.NopCloser(bytes.NewReader(data))
+	return strings.HasSuffix(name, "digest") && !strings.HasPrefix(name, "want-") || strings.HasSuffix(name, "content-sha256")
 }

@@ -60,6 +60,14 @@ type Policy struct {
 	MeterProvider metric.MeterProvider
 }
 
+// maxBody resolves MaxBody.
+func (p *Policy) maxBody() int64 {
+	if p.MaxBody == 0 {
+		return defaultMaxBody
+	}
+	return p.MaxBody
+}
+
 // DefaultPolicy returns the documented defaults, spelled out: rate limits,
 // server errors, and errors that say that a model or its upstream is gone.
 func DefaultPolicy() Policy {

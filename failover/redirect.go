@@ -43,7 +43,8 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	if !l.first {
 		deleteHeader(out.Header, "Idempotency-Key")
 	}
-	if err := redirectedBody(out, t); err != nil {
+	out, err := redirectedBody(out, t)
+	if err != nil {
 		l.call.failedAt(nil)
 		return nil, l.call.failure(err)
 	}
@@ -91,15 +92,21 @@ func (c *Chain) guess(req *http.Request) *leg {
 // redirectedBody makes the body what the redirected request's was: a 307 and
 // a 308 repeat its content (RFC 9110 §15.4.8), and that named the target's
 // model. It is read like any other body.
-func redirectedBody(out *http.Request, t *target) error {
+func redirectedBody(out *http.Request, t *target) (*http.Request, error) {
 	if empty(out) || t.Model == "" {
-		return nil
+		return out, nil
 	}
-	pl, err := readPayload(out, true, false)
+	pl, err := readPayload(out, defaultMaxBody, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return pl.body(out, t)
+	ctx, rd := pl.Carry(out.Context())
+	own := out.WithContext(ctx)
+	if err := pl.fill(own, rd, t); err != nil {
+		pl.Discard(out)
+		return nil, err
+	}
+	return own, nil
 }
 
 // leaveSecrets takes off a URL on another host the query's credentials that

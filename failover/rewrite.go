@@ -17,8 +17,9 @@ import (
 // it is. What it returns shares no map, URL or reader with any other target's.
 func (x *exchange) request(l *leg) (*http.Request, error) {
 	t := l.target
-	out := x.req.WithContext(l.requestContext())
-	out.URL = t.url(x.req.URL, x.pl.wire.Format)
+	ctx, rd := x.pl.Carry(l.requestContext())
+	out := x.req.WithContext(ctx)
+	out.URL = t.url(x.req.URL, x.pl.Format)
 	out.Header = x.req.Header.Clone()
 	if out.Header == nil {
 		out.Header = make(http.Header)
@@ -35,7 +36,7 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 	}
 	t.setHeader(out)
 	out.URL.RawQuery = setQuery(out.URL.RawQuery, t.Query)
-	if err := x.pl.body(out, t); err != nil {
+	if err := x.pl.fill(out, rd, t); err != nil {
 		return nil, err
 	}
 	ready := false
@@ -227,38 +228,11 @@ func setPath(u *url.URL, escaped string) {
 }
 
 // modelPath returns an escaped path with the target's model in place of the one
-// that it names: …/models/{model}:method, …/deployments/{name}/…,
-// …/model/{id}/….
+// that it names.
 func (t *target) modelPath(path string) string {
 	if t.Model == "" {
 		return path
 	}
-	from, to := pathModel(path)
-	if from == to {
-		return path
-	}
-	return path[:from] + url.PathEscape(t.Model) + path[to:]
-}
-
-// pathModel returns where the model stands in an escaped path, 0, 0 for none.
-func pathModel(path string) (from, to int) {
-	if i := strings.Index(path, "/deployments/"); i >= 0 {
-		from = i + len("/deployments/")
-		if n := strings.IndexByte(path[from:], '/'); n > 0 {
-			return from, from + n
-		}
-	}
-	if i := strings.LastIndex(path, "/models/"); i >= 0 {
-		from = i + len("/models/")
-		if n := strings.IndexByte(path[from:], ':'); n > 0 {
-			return from, from + n
-		}
-	}
-	if i := strings.Index(path, "/model/"); i >= 0 {
-		from = i + len("/model/")
-		if n := strings.LastIndexByte(path[from:], '/'); n > 0 {
-			return from, from + n
-		}
-	}
-	return 0, 0
+	replaced, _ := wire.ReplacePathModel(path, t.Model)
+	return replaced
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -32,6 +33,7 @@ type Router struct {
 	chains    map[string]*Chain
 	providers map[string]bool
 	next      http.RoundTripper
+	maxBody   int64 // the largest of the chains' own
 }
 
 // NewRouter returns a router over chains by name; the chains themselves stay
@@ -53,11 +55,15 @@ func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error
 	}
 	r := &Router{chains: linked, providers: make(map[string]bool), next: next}
 	for _, c := range chains {
+		r.maxBody = max(r.maxBody, c.policy.maxBody())
 		for _, t := range c.targets {
 			if t.Provider != "" {
 				r.providers[t.Provider] = true
 			}
 		}
+	}
+	if len(chains) == 0 {
+		r.maxBody = defaultMaxBody
 	}
 	return r, nil
 }
@@ -73,14 +79,21 @@ func (r *Router) RoundTrip(req *http.Request) (*http.Response, error) {
 		return redirected(req, l)
 	}
 	if req.Response != nil { // a redirect that next gave
-		return r.other(req, &payload{})
+		return r.other(req, nil)
 	}
-	pl, err := readPayload(req, true, true)
+	pl, err := readPayload(req, r.maxBody, true)
 	if err != nil {
 		return nil, unread(req, err)
 	}
-	if c, preferred := r.lookup(pl.wire.Model); c != nil {
+	if c, preferred := r.lookup(pl.model); c != nil {
+		pl.limit = c.policy.maxBody()
 		return c.serve(req, pl, preferred)
+	}
+	if pl.model == "" && !pl.Fits(r.maxBody) {
+		pl.Discard(req)
+		return nil, unread(req, &ending.RequestError{Err: &BodyError{
+			Status: http.StatusRequestEntityTooLarge, Err: errTooLarge,
+		}})
 	}
 	return r.other(req, pl)
 }
@@ -102,27 +115,25 @@ func (r *Router) lookup(name string) (*Chain, *target) {
 	return r.chains[name], nil
 }
 
-// other hands a request that no chain serves to next.
+// other hands a request that no chain serves to next. pl is nil for one that was
+// not looked at.
 func (r *Router) other(req *http.Request, pl *payload) (*http.Response, error) {
-	ctx := req.Context()
-	if pl.wire.Model != "" {
-		ctx = resilience.WithModel(ctx, pl.wire.Model) // nobody parses it twice
-	}
-	out := req.WithContext(ctx)
-	switch {
-	case pl.buffered:
-		setBody(out, pl.data)
-	case pl.rest != nil:
-		out.Body = pl.rest
+	out, f := req, wire.Unknown
+	if pl != nil {
+		ctx := req.Context()
+		if pl.model != "" {
+			ctx = resilience.WithModel(ctx, pl.model)
+		}
+		ctx, rd := pl.Carry(ctx)
+		out, f = req.WithContext(ctx), pl.Format
+		if rd.Fill(out); pl.Whole() {
+			pl.Discard(req)
+		}
 	}
 	if r.next != nil {
 		return r.next.RoundTrip(out)
 	}
 	closeBody(out)
-	f := pl.wire.Format
-	if f == nil {
-		f = wire.Unknown
-	}
 	body := f.ErrorBody(http.StatusNotFound, "invalid_request_error", "model_not_found",
 		"the model does not exist or is not configured")
 	return &http.Response{

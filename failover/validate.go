@@ -25,6 +25,9 @@ func validate(p Policy, targets []Target) (*rules, error) {
 	if p.MaxAttempts < 0 {
 		errs = append(errs, fmt.Errorf("failover.max_attempts: %d is negative, want 0 (no cap) or more", p.MaxAttempts))
 	}
+	if p.MaxBody < 0 {
+		errs = append(errs, fmt.Errorf("failover.max_body: %d is negative, want 0 (64 MiB) or more", p.MaxBody))
+	}
 	if len(targets) == 0 {
 		errs = append(errs, errors.New("targets: none, want one or more"))
 	}

@@ -23,6 +23,7 @@ type result struct {
 	wait     time.Duration // that the breaker asks for
 	canceled bool          // by the caller
 	empty    bool          // a nested chain had nothing left to try
+	unfit    bool          // the request could not be re-written for the target: nothing was sent
 }
 
 // runner is what is done with a target: an HTTP exchange, or a function.
@@ -52,8 +53,9 @@ type walk struct {
 	preferred *target // that the request names; nil: the strategy picks
 
 	last   result
-	have   bool // last is the answer of a target
-	listed bool // what is tried was recorded as passed over
+	unfit  *result // of the first target that the request could not be re-written for
+	have   bool    // last is the answer of a target
+	listed bool    // what is tried was recorded as passed over
 	tried  int
 	now    time.Time // of the targets passed over since the last one tried
 }
@@ -135,6 +137,13 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	r.backup = r.backup || l.backup
 	if r.empty {
 		w.skipped(t, ReasonTried)
+		return false
+	}
+	if r.unfit {
+		w.skipped(t, r.reason)
+		if w.unfit == nil {
+			w.unfit = &r
+		}
 		return false
 	}
 	w.keep(&r)
@@ -254,6 +263,9 @@ func (w *walk) nothing() result {
 			r.reason = ReasonCanceled
 		}
 		return r
+	}
+	if w.unfit != nil {
+		return *w.unfit
 	}
 	if w.call.anyTried() {
 		return result{err: errNoneLeft, reason: ReasonUnavailable, empty: true}

@@ -21,14 +21,14 @@ const module = "github.com/surefoot-go/surefoot"
 var arrows = map[string][]string{
 	"":                        nil,
 	"resilience/ending":       nil,
-	"resilience/layer":        nil,
+	"resilience/layer":        {"resilience/ending"},
 	"retry":                   {"resilience/ending", "resilience/layer"},
 	"breaker":                 {"resilience/ending"},
 	"streamguard/wire":        {"resilience/layer"},
 	"resilience/upstreamtest": nil,
-	"streamguard":             {"streamguard/wire", "resilience/ending"},
+	"streamguard":             {"streamguard/wire", "resilience/ending", "resilience/layer"},
 	"resilience": {
-		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending",
+		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "resilience/layer",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {

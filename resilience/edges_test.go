@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -341,12 +342,16 @@ func TestTheRequestsBodyIsClosedWhateverHappens(t *testing.T) {
 			cancel()
 			return req.WithContext(ctx)
 		},
-		"GetBody fails": func(_ *resilience.Transport, req *http.Request) *http.Request {
-			req.GetBody = func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
+		"Read fails": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.Body.(*watched).Reader = iotest.ErrReader(io.ErrClosedPipe)
 			return req
 		},
-		"GetBody panics": func(_ *resilience.Transport, req *http.Request) *http.Request {
-			req.GetBody = func() (io.ReadCloser, error) { panic("boom") }
+		"Read panics": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.Body.(*watched).Reader = nil
+			return req
+		},
+		"another length": func(_ *resilience.Transport, req *http.Request) *http.Request {
+			req.ContentLength++
 			return req
 		},
 		"rejected": func(tr *resilience.Transport, req *http.Request) *http.Request {

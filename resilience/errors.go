@@ -113,10 +113,12 @@ func (e *Error) Temporary() bool {
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
 // rejection, 504 for a local timeout, 502 for any other failure to get a
-// whole answer, what a stream reported of itself, 0 for nil and for a
+// whole answer, what a stream reported of itself, what HTTPStatus returns for an
+// error that has such a method (failover.BodyError), 0 for nil and for a
 // cancellation by the caller.
 func StatusOf(err error) int {
 	var (
+		own interface{ HTTPStatus() int }
 		e   *Error
 		op  *net.OpError
 		inc *streamguard.IncompleteError
@@ -126,6 +128,8 @@ func StatusOf(err error) int {
 		return 0
 	case errors.Is(err, breaker.ErrOpen):
 		return http.StatusServiceUnavailable
+	case errors.As(err, &own):
+		return own.HTTPStatus()
 	case errors.As(err, &e):
 		return e.Status
 	case errors.As(err, &inc) && inc.Reason == streamguard.ReasonInBandError:

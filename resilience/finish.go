@@ -7,7 +7,9 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // finish turns what the layers returned into what the caller gets.
@@ -70,15 +72,18 @@ func (c *call) fail(err error) (*http.Response, error) {
 	return nil, err
 }
 
-// nameModel reads the model of a rejected call where somebody listens: the
-// health window counts rejections by model. Nobody else pays for it.
+// nameModel finds the model of a rejected call where somebody listens: the
+// health window counts rejections by model. A body that is not in memory stays
+// unread (contract 2).
 func (c *call) nameModel() {
 	req := c.orig
-	if c.wire.Model != "" || req.GetBody == nil || c.redirect || c.t.onCall == nil && c.t.metrics == nil && c.t.log.l == nil {
+	if c.wire.Model != "" || empty(req) || c.redirect || c.t.onCall == nil && c.t.metrics == nil && c.t.log.l == nil {
 		return
 	}
-	if err := c.inspectCopy(req); err != nil {
-		return // the rejection is the answer either way
+	var data []byte
+	if c.wire.Format.Inference() && layer.InMemory(req.Body, &data) {
+		content := wire.ReadContent(req.Header, data)
+		c.wire.Add(&content)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,6 +28,7 @@ type call struct {
 	sent        *http.Request   // what the layers below got; nil until then
 	start       time.Time
 	wire        wire.Request
+	reading     Reading // where nobody above has made one
 	passthrough bool
 	replayable  bool
 	redirect    bool     // follows a redirect, so it belongs to the call before it

@@ -45,7 +45,7 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	t := c.t
 	passedOn := false
 	defer func() {
-		if !passedOn { // GetBody may have panicked
+		if !passedOn { // the Read of its body may have panicked
 			closeBody(req)
 		}
 	}()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,27 +31,18 @@ type flight struct {
 
 	number int // of the attempt, from 1
 	trace  httptrace.ClientTrace
-	body   bool // the end of the body's use is known by WroteRequest
 
 	asked     atomic.Bool // GetConn was called: the base reports to httptrace
 	connected atomic.Bool // GotConn was called
-
-	mu      sync.Mutex
-	writing bool          // between GotConn and WroteRequest the body may be read
-	idle    chan struct{} // closed when writing ends; made by who waits
 }
 
 // watch returns ctx with the flight's hooks; a trace that the caller put there
-// is called as well. body says that the flight stands for a body that net/http
-// gets unwrapped.
-func (f *flight) watch(ctx context.Context, asked, body bool) context.Context {
+// is called as well.
+func (f *flight) watch(ctx context.Context, asked bool) context.Context {
 	if asked {
 		f.trace.GetConn = f.getConn
 	}
 	f.trace.GotConn = f.gotConn
-	if f.body = body; body {
-		f.trace.WroteRequest = f.wroteRequest
-	}
 	f.Context = ctx
 	return httptrace.WithClientTrace(f, &f.trace)
 }
@@ -80,33 +70,7 @@ func AttemptNumber(ctx context.Context) int {
 
 func (f *flight) getConn(string) { f.asked.Store(true) }
 
-func (f *flight) gotConn(httptrace.GotConnInfo) {
-	f.connected.Store(true)
-	if f.body {
-		f.mu.Lock()
-		f.writing = true
-		f.mu.Unlock()
-	}
-}
-
-func (f *flight) wroteRequest(httptrace.WroteRequestInfo) {
-	f.mu.Lock()
-	f.writing = false
-	if f.idle != nil {
-		close(f.idle)
-		f.idle = nil
-	}
-	f.mu.Unlock()
-}
-
-func (f *flight) release() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.writing && f.idle == nil {
-		f.idle = make(chan struct{})
-	}
-	return f.idle
-}
+func (f *flight) gotConn(httptrace.GotConnInfo) { f.connected.Store(true) }
 
 // limit is the context of an attempt that is bounded by the attempt timeout.
 type limit struct {

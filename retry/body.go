@@ -1,15 +1,14 @@
 package retry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // releaseWait bounds how long a new attempt waits for the one before it to let
@@ -17,16 +16,10 @@ import (
 // the caller's reader hangs.
 const releaseWait = time.Second
 
-// releaser is something that may still be using a request body.
-type releaser interface {
-	// release returns nil if the body is closed and nobody reads it, else a
-	// channel that is closed when it is time to ask again.
-	release() <-chan struct{}
-}
-
-// await waits for r, as long as the call lives and at most for limit.
-func await(req *http.Request, r releaser, limit time.Duration) error {
-	ch := r.release()
+// await waits for the release of b, as long as the call lives and at most for
+// limit.
+func await(req *http.Request, b *tracked, limit time.Duration) error {
+	ch := b.release()
 	if ch == nil {
 		return nil
 	}
@@ -35,7 +28,7 @@ func await(req *http.Request, r releaser, limit time.Duration) error {
 	for ch != nil {
 		select {
 		case <-ch:
-			ch = r.release()
+			ch = b.release()
 		case <-timer.C:
 			return errBodyBusy
 		case <-req.Context().Done():
@@ -47,38 +40,83 @@ func await(req *http.Request, r releaser, limit time.Duration) error {
 	return nil
 }
 
-// copies hands out fresh copies of a request's body, one after the other: some
-// clients' Body and GetBody share one reader, which asking rewinds, so the next
-// copy is asked for only when nothing reads the one before.
-type copies struct {
-	req *http.Request
+// payload is the body of a call's attempts. What net/http knows to read from
+// memory is sent again from there, by readers of their own; GetBody is not
+// asked, since code above may have replaced Body and left GetBody as it was
+// (contract 2). Of any other body, GetBody gives fresh copies, one after the
+// other: some clients' Body and GetBody share one reader, which asking rewinds,
+// so the next copy is asked for only when nothing reads the one before.
+type payload struct {
+	req    *http.Request
+	memory bool
+	data   []byte // in memory
 
-	mu    sync.Mutex // held while a copy is made
-	cur   *tracked   // the last copy; nil where that was empty
-	first tracked    // of many calls the only one
+	mu  sync.Mutex // held while a copy is made
+	cur *tracked   // the request's own Body, then the last copy; nil where that was empty
 }
 
-// next waits for the previous copy's release and returns a new one. It is the
-// GetBody of an attempt as well: net/http re-sends by itself where a connection
-// turned out to be dead or going away.
-func (c *copies) next() (io.ReadCloser, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cur != nil {
-		if err := await(c.req, c.cur, releaseWait); err != nil {
+// newPayload returns what is known of a body that can be sent again, nil for
+// one that is sent as it is, once.
+func newPayload(req *http.Request) *payload {
+	if req.Body == nil || req.Body == http.NoBody || req.GetBody == nil {
+		return nil
+	}
+	p := &payload{req: req}
+	if p.memory = layer.InMemory(req.Body, &p.data); !p.memory {
+		p.cur = &tracked{rc: upload(req.Body, req.ContentLength)}
+	}
+	return p
+}
+
+// upload makes what is wrong with the body the request's own fault.
+func upload(body io.ReadCloser, length int64) io.ReadCloser {
+	if u, ok := body.(*layer.Upload); ok {
+		return u
+	}
+	return &layer.Upload{Body: body, Length: length}
+}
+
+// own puts the request's own Body into the first attempt.
+func (p *payload) own(r *http.Request) {
+	if p.memory {
+		r.GetBody = layer.Copies(p.data)
+		return
+	}
+	r.Body, r.GetBody = p.cur, p.next
+}
+
+// copy puts a body that next returned into a later attempt.
+func (p *payload) copy(r *http.Request, body io.ReadCloser) {
+	r.Body = body
+	if r.GetBody = p.next; p.memory {
+		r.GetBody = layer.Copies(p.data)
+	}
+}
+
+// next returns a new copy, once the one before is released. It is the GetBody
+// of an attempt as well: net/http re-sends by itself where a connection turned
+// out to be dead or going away.
+func (p *payload) next() (io.ReadCloser, error) {
+	if p.memory {
+		return layer.NewBody(p.data), nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cur != nil {
+		if err := await(p.req, p.cur, releaseWait); err != nil {
 			return nil, err
 		}
-		c.cur = nil
+		p.cur = nil
 	}
-	rc, err := c.req.GetBody()
+	rc, err := p.req.GetBody()
 	if err != nil {
 		return nil, fmt.Errorf("retry: GetBody: %w", err)
 	}
 	if rc == nil || rc == http.NoBody {
-		return rc, nil
+		return http.NoBody, nil
 	}
-	c.cur = &tracked{rc: rc}
-	return c.cur, nil
+	p.cur = &tracked{rc: upload(rc, p.req.ContentLength)}
+	return p.cur, nil
 }
 
 // tracked is a body that knows whether it is in use. RoundTrippers may read and
@@ -129,8 +167,10 @@ func (b *tracked) leave() {
 	b.mu.Unlock()
 }
 
-// release is called when the attempt is over. A body that nobody reads at the
-// moment is closed here, if its RoundTripper has not come to it yet.
+// release is called when the attempt is over. It returns nil if the body is
+// closed and nobody reads it, else a channel that is closed when it is time to
+// ask again. A body that nobody reads at the moment is closed here, if its
+// RoundTripper has not come to it yet.
 func (b *tracked) release() <-chan struct{} {
 	b.mu.Lock()
 	b.sealed = true
@@ -148,28 +188,6 @@ func (b *tracked) release() <-chan struct{} {
 		_ = b.rc.Close() // what it says would help nobody: the attempt is over
 	}
 	return nil
-}
-
-var (
-	nopCloserType         = reflect.TypeOf(io.NopCloser(nil))
-	nopCloserWriterToType = reflect.TypeOf(io.NopCloser(struct {
-		io.Reader
-		io.WriterTo
-	}{}))
-)
-
-// inMemory reports whether net/http knows that rc reads from memory. It sends
-// the headers and such a body in one write; any other type, a wrapper too,
-// makes it two.
-func inMemory(rc io.ReadCloser) bool {
-	switch reflect.TypeOf(rc) {
-	case nopCloserType, nopCloserWriterToType:
-		switch reflect.ValueOf(rc).Field(0).Interface().(type) {
-		case *bytes.Reader, *bytes.Buffer, *strings.Reader:
-			return true
-		}
-	}
-	return false
 }
 
 // closeBody closes the body of a request that goes nowhere.

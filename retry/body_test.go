@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -16,6 +15,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/retry"
 )
 
 // sharedReader is a client whose Body and GetBody share one reader: asking for
@@ -70,7 +72,7 @@ func TestSharedReader(t *testing.T) {
 		req, shared := sharedRequest(t, "hello")
 		assert.Equal(t, 200, send(t, rt, req))
 		assert.Equal(t, []string{"hello", "hello", "hello"}, s.bodies)
-		assert.EqualValues(t, 4, shared.asked.Load())
+		assert.EqualValues(t, 3, shared.asked.Load(), "the first attempt sends the request's own body")
 		assert.Zero(t, shared.open.Load())
 	})
 }
@@ -106,7 +108,7 @@ func TestLateReaderOfASharedReader(t *testing.T) {
 			rt.Base = late(500*time.Millisecond, closes)
 			req, shared := sharedRequest(t, "hello")
 			assert.Equal(t, 503, send(t, rt, req))
-			assert.EqualValues(t, 4, shared.asked.Load())
+			assert.EqualValues(t, 3, shared.asked.Load())
 			time.Sleep(time.Second)
 			if closes {
 				assert.Zero(t, shared.open.Load())
@@ -126,14 +128,14 @@ func (b stuckBody) Read([]byte) (int, error) {
 func (b stuckBody) Close() error { return nil }
 
 // A body that somebody goes on reading is waited for, but not for ever, and
-// never shared.
+// never shared: the answer in hand goes back.
 func TestBodyThatIsNeverReleased(t *testing.T) {
 	for name, row := range map[string]struct {
 		timeout time.Duration
 		elapsed time.Duration
 		is      error
 	}{
-		"bounded":  {time.Hour, 1010 * time.Millisecond, nil},
+		"bounded":  {time.Hour, time.Second, nil},
 		"deadline": {500 * time.Millisecond, 500 * time.Millisecond, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,16 +152,15 @@ func TestBodyThatIsNeverReleased(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
 				defer cancel()
 				req, asked := post(ctx, t, "x"), 0
-				req.GetBody = func() (io.ReadCloser, error) { asked++; return body, nil }
+				req.Body, req.GetBody = body, func() (io.ReadCloser, error) { asked++; return body, nil }
 				start := time.Now()
-				err := fail(t, rt, req)
-				assert.Equal(t, row.elapsed, time.Since(start))
-				assert.Equal(t, 1, asked)
 				if row.is != nil {
-					require.ErrorIs(t, err, row.is)
+					require.ErrorIs(t, fail(t, rt, req), row.is)
 				} else {
-					require.ErrorContains(t, err, "still reading")
+					assert.Equal(t, 503, send(t, rt, req))
 				}
+				assert.Equal(t, row.elapsed, time.Since(start))
+				assert.Zero(t, asked)
 			})
 		})
 	}
@@ -210,26 +211,108 @@ func TestGetBodyOfAnAttempt(t *testing.T) {
 	})
 }
 
-func TestGetBodyFails(t *testing.T) {
+// The last answer goes back whole, also when a later attempt could not be made
+// (contract 3).
+func TestTheAnswerInHandGoesBackWhereGetBodyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("file is gone")
-		for failing := range 3 {
+		for made := range 3 {
 			s, rt := newScript(t, status(503))
+			var attempts []retry.Attempt
+			rt.OnAttempt = func(_ *http.Request, a retry.Attempt) { attempts = append(attempts, a) }
 			req, n, closed := post(t.Context(), t, "hello"), 0, false
-			req.Body = &closeOnce{ReadCloser: req.Body, closed: func() { closed = true }}
 			get := req.GetBody
+			req.Body = &closeOnce{ReadCloser: req.Body, closed: func() { closed = true }}
 			req.GetBody = func() (io.ReadCloser, error) {
-				if n++; n > failing {
+				if n++; n > made {
 					return nil, broken
 				}
 				return get()
 			}
-			require.ErrorIs(t, fail(t, rt, req), broken)
-			assert.Equal(t, failing, s.count())
+			resp, err := rt.RoundTrip(req)
+			code, _ := finish(t, resp, err)
+			assert.Equal(t, 503, code)
+			assert.Equal(t, made+1, s.count())
+			assert.Len(t, attempts, made+1, "an attempt that was not made is not recorded")
 			assert.True(t, closed, "the original body is closed")
 			assert.Zero(t, s.open.Load())
 		}
+		s, rt := newScript(t, fails(errReset))
+		req := post(t.Context(), t, "hello")
+		req.Body = struct{ io.ReadCloser }{req.Body}
+		req.GetBody = func() (io.ReadCloser, error) { return nil, broken }
+		require.ErrorIs(t, fail(t, rt, req), errReset, "the upstream's failure, where there was no answer")
+		assert.Equal(t, 1, s.count())
 	})
+}
+
+// Code above replaces Body and leaves GetBody, as it may over a bare transport.
+func TestAReplacedBodyIsWhatEveryAttemptSends(t *testing.T) {
+	const was, is = `{"card":"4111-1111"}`, `{"card":"XXXX-XXXX"}`
+	for name, row := range map[string]struct {
+		body   io.ReadCloser
+		length int64
+	}{
+		"same length, a string":   {io.NopCloser(strings.NewReader(is)), int64(len(is))},
+		"same length, bytes":      {io.NopCloser(bytes.NewReader([]byte(is))), int64(len(is))},
+		"no length, a buffer":     {io.NopCloser(bytes.NewBufferString(is)), -1},
+		"the length left at zero": {io.NopCloser(strings.NewReader(is)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, rt := newScript(t, status(503), fails(errReset), status(200))
+				req := post(t.Context(), t, was)
+				req.Body, req.ContentLength = row.body, row.length
+				assert.Equal(t, 200, send(t, rt, req))
+				assert.Equal(t, []string{is, is, is}, s.bodies)
+			})
+		})
+	}
+}
+
+// A base that re-sends by itself, as net/http does on a dead connection, gets
+// what Body held, too.
+func TestTheGetBodyOfAnAttemptGivesWhatBodyHeld(t *testing.T) {
+	s, rt := newScript(t, status(200))
+	rt.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+		_, err := io.Copy(io.Discard, req.Body)
+		assert.NoError(t, err)
+		assert.NoError(t, req.Body.Close())
+		clone := *req
+		clone.Body, err = req.GetBody()
+		assert.NoError(t, err)
+		return s.RoundTrip(&clone)
+	})
+	req := post(t.Context(), t, "secret")
+	req.Body = io.NopCloser(strings.NewReader("XXXXXX"))
+	assert.Equal(t, 200, send(t, rt, req))
+	assert.Equal(t, []string{"XXXXXX"}, s.bodies)
+}
+
+// What net/http would refuse while it writes is refused before (issue 18.4).
+func TestABodyOfAnotherLengthIsNotSent(t *testing.T) {
+	for _, length := range []int64{1, 4, 6} {
+		s, rt := newScript(t, status(200))
+		req, closed := post(t.Context(), t, ""), false
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader("hello")), length
+		err := fail(t, rt, req)
+		var fault *ending.RequestError
+		require.ErrorAs(t, err, &fault)
+		require.ErrorContains(t, err, "with Body length 5")
+		assert.Zero(t, s.count())
+
+		// Of a stream it shows while it is sent.
+		s, rt = newScript(t)
+		s.replies = []reply{func(*http.Request) (*http.Response, error) { t.Error("sent"); return nil, errReset }}
+		rt.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, err := io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+			return nil, err
+		})
+		req.Body = &closeOnce{ReadCloser: io.NopCloser(strings.NewReader("hello")), closed: func() { closed = true }}
+		require.ErrorAs(t, fail(t, rt, req), &fault)
+		assert.True(t, closed)
+	}
 }
 
 func TestEmptyBodies(t *testing.T) {
@@ -249,92 +332,40 @@ func TestEmptyBodies(t *testing.T) {
 	})
 }
 
-// What net/http knows goes out as it is where httptrace tells when it has been
-// written; whatever else is tracked by a wrapper.
+// What net/http knows to read from memory goes out as it is, so that it takes
+// one write; whatever else is tracked by a wrapper.
 func TestWrapping(t *testing.T) {
-	memory := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }
-	buffer := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewBufferString("x")), nil }
-	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte("x"))), nil }
-	other := func() (io.ReadCloser, error) {
-		return io.NopCloser(io.LimitReader(strings.NewReader("x"), 5)), nil
-	}
 	for name, row := range map[string]struct {
-		get             func() (io.ReadCloser, error)
-		traced, wrapped bool
-		retries         int
+		body    io.ReadCloser
+		wrapped bool
 	}{
-		"string, traced":   {memory, true, false, 2},
-		"buffer, traced":   {buffer, true, false, 2},
-		"bytes, traced":    {reader, true, false, 2},
-		"other, traced":    {other, true, true, 2},
-		"string, silent":   {memory, false, true, 2},
-		"string, one shot": {memory, false, false, 0},
-		"other, one shot":  {other, false, true, 0},
+		"string": {io.NopCloser(strings.NewReader("x")), false},
+		"buffer": {io.NopCloser(bytes.NewBufferString("x")), false},
+		"bytes":  {io.NopCloser(bytes.NewReader([]byte("x"))), false},
+		"other":  {io.NopCloser(io.LimitReader(strings.NewReader("x"), 5)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, rt := newScript(t)
-			rt.Traced, rt.Policy.MaxRetries = row.traced, row.retries
+			rt.Policy.InitialBackoff, rt.Policy.MaxRetries = 1, 2
 			req := post(t.Context(), t, "x")
-			req.GetBody = row.get
-			want, _ := row.get()
+			req.Body = row.body
+			n := 0
 			rt.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
-				if row.wrapped {
-					assert.NotEqual(t, reflect.TypeOf(want), reflect.TypeOf(req.Body))
-				} else {
-					assert.IsType(t, want, req.Body)
+				n++
+				switch {
+				case n == 1 && !row.wrapped:
+					assert.True(t, row.body == req.Body, "the request's own body goes first")
+				case !row.wrapped:
+					assert.IsType(t, io.NopCloser(bytes.NewReader(nil)), req.Body)
+				default:
+					assert.NotEqual(t, reflect.TypeOf(row.body), reflect.TypeOf(req.Body))
 				}
 				assert.EqualValues(t, 1, req.ContentLength)
 				assert.NoError(t, req.Body.Close())
-				return status(200)(req)
+				return status(503)(req)
 			})
-			assert.Equal(t, 200, send(t, rt, req))
-		})
-	}
-}
-
-// With an unwrapped body, WroteRequest is the sign that it is no longer read.
-func TestUnwrappedBodyIsWaitedFor(t *testing.T) {
-	for name, row := range map[string]struct {
-		write time.Duration // 0: never
-		err   error
-		wait  time.Duration
-		fails bool
-	}{
-		"written late":               {300 * time.Millisecond, nil, 300 * time.Millisecond, false},
-		"failed, written soon":       {40 * time.Millisecond, errReset, 40 * time.Millisecond, false},
-		"failed, write never begun":  {0, errReset, 60 * time.Millisecond, false},
-		"answered, write never ends": {0, nil, 1010 * time.Millisecond, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, rt := newScript(t)
-				rt.Traced, rt.Policy.MaxRetries, rt.Policy.JitterFactor = true, 1, 0
-				n := 0
-				rt.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
-					if n++; n == 2 {
-						return status(200)(req)
-					}
-					tr := httptrace.ContextClientTrace(req.Context())
-					tr.GotConn(httptrace.GotConnInfo{})
-					if row.write > 0 {
-						time.AfterFunc(row.write, func() { tr.WroteRequest(httptrace.WroteRequestInfo{}) })
-					}
-					if row.err != nil {
-						return nil, row.err
-					}
-					return status(503)(req)
-				})
-				start := time.Now()
-				resp, err := rt.RoundTrip(post(t.Context(), t, "hello"))
-				assert.Equal(t, row.wait, time.Since(start))
-				if row.fails {
-					assert.Nil(t, resp)
-					require.ErrorContains(t, err, "still reading")
-					return
-				}
-				code, _ := finish(t, resp, err)
-				assert.Equal(t, 200, code)
-			})
+			assert.Equal(t, 503, send(t, rt, req))
+			assert.Equal(t, 3, n)
 		})
 	}
 }

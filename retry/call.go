@@ -1,8 +1,6 @@
 package retry
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -12,24 +10,13 @@ import (
 	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
-// unseenWrite is how long a new attempt waits for the end of a write that was
-// not reported although the attempt failed. net/http returns the errors that
-// are retried only when its write loop has ended, which is sometimes before it
-// began (the server hung up on a fresh connection), so that nothing will ever
-// be reported. A layer in between may have failed the attempt by itself and
-// closed the answer, which ends the write within moments.
-const unseenWrite = 50 * time.Millisecond
-
 // call is one RoundTrip.
 type call struct {
-	t      *Transport
-	orig   *http.Request // as given
-	req    *http.Request // without an Idempotency-Key that is none
-	body   bool          // there is a body, and GetBody copies it
-	once   bool          // there is a body that cannot be had again
-	flight *flight       // of the last attempt
-	failed bool          // the last attempt returned an error
-	copies *copies       // of bodies that are tracked
+	t    *Transport
+	orig *http.Request // as given
+	req  *http.Request // without an Idempotency-Key that is none
+	body *payload      // nil for none, and for one that cannot be had again
+	once bool          // there is a body that cannot be had again
 }
 
 // outcome is an attempt with what came of it.
@@ -45,19 +32,16 @@ func newCall(t *Transport, req *http.Request) call {
 		c.req = req.WithContext(req.Context())
 		c.req.Header = h
 	}
-	if req.Body != nil && req.Body != http.NoBody {
-		c.body = req.GetBody != nil
-		c.once = !c.body
+	if t.set.maxRetries > 0 {
+		c.body = newPayload(c.req)
 	}
-	if c.body {
-		// Before GetBody is asked: the two may share one reader.
-		closeBody(req)
-	}
+	c.once = c.body == nil && req.Body != nil && req.Body != http.NoBody
 	return c
 }
 
-// attempt makes attempt n. An error means that it could not be begun.
-func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
+// attempt makes attempt n. body is the one that another returned, nil for the
+// first, which sends the request's own.
+func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 	t := c.t
 	o := outcome{Attempt: Attempt{Number: n, Wait: wait}}
 	r, ctx := c.req, c.req.Context()
@@ -65,26 +49,22 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 	var f *flight
 	// Without hooks and retries nobody needs to know what was sent.
 	trace := t.OnAttempt != nil || t.set.maxRetries > 0 && !c.once
-	if trace || c.body || t.set.attemptTimeout > 0 {
-		body, known, err := c.copy(trace)
-		if err != nil {
-			return o, err
-		}
+	if trace || c.body != nil || t.set.attemptTimeout > 0 {
 		if t.set.attemptTimeout > 0 {
 			l = newLimit(ctx, t.set.attemptTimeout)
 			ctx = l
 		}
 		if trace {
 			f = &flight{number: n}
-			ctx = f.watch(ctx, t.asked, known)
-			c.flight = f
+			ctx = f.watch(ctx, t.asked)
 		}
 		r = r.WithContext(ctx)
-		if c.body {
-			r.Body = body
-			if !known {
-				r.GetBody = c.copies.next
-			}
+		switch {
+		case c.body == nil:
+		case n == 1:
+			c.body.own(r)
+		default:
+			c.body.copy(r, body)
 		}
 	}
 	if t.observe {
@@ -102,48 +82,17 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 	if t.OnAttempt != nil {
 		guarded(func() { t.OnAttempt(c.req, o.Attempt) })
 	}
-	return o, nil
+	return o
 }
 
-// copy returns the body for the next attempt, once the one before is no longer
-// read. known says that it goes out as GetBody returned it.
-func (c *call) copy(trace bool) (body io.ReadCloser, known bool, err error) {
-	if !c.body {
-		return nil, false, nil
+// another returns the body for another attempt, nil if it has none. It is asked
+// for while the answer of the attempt before is still in hand, which goes back
+// where there is no body (contract 3).
+func (c *call) another() (io.ReadCloser, error) {
+	if c.body == nil {
+		return nil, nil
 	}
-	if err := c.released(); err != nil {
-		return nil, false, err
-	}
-	if c.copies == nil {
-		if body, err = c.req.GetBody(); err != nil {
-			return nil, false, fmt.Errorf("retry: GetBody: %w", err)
-		}
-		if body == nil || body == http.NoBody || inMemory(body) && (c.t.memory || !trace) {
-			return body, true, nil
-		}
-		c.copies = &copies{req: c.req, first: tracked{rc: body}}
-		c.copies.cur = &c.copies.first
-		return c.copies.cur, false, nil
-	}
-	body, err = c.copies.next()
-	return body, false, err
-}
-
-// released waits until net/http has written, or given up writing, a body that
-// it was given unwrapped.
-func (c *call) released() error {
-	if c.flight == nil || c.failed && c.t.std {
-		return nil
-	}
-	limit := releaseWait
-	if c.failed {
-		limit = unseenWrite
-	}
-	err := await(c.req, c.flight, limit)
-	if c.failed && errors.Is(err, errBodyBusy) {
-		return nil
-	}
-	return err
+	return c.body.next()
 }
 
 // settle completes the outcome of an attempt: r is the request that it sent, l
@@ -159,7 +108,6 @@ func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
 	if o.Err == nil && o.resp == nil {
 		o.Err = errNoResponse
 	}
-	c.failed = o.Err != nil
 	if o.resp != nil {
 		o.Status, o.Sent = o.resp.StatusCode, true
 		if o.resp.Body == nil {

@@ -139,7 +139,7 @@ func TestCaseC7_RefusedIsRetried(t *testing.T) {
 			assert.Equal(t, "hello", body)
 			answer(c)
 		})
-		var dials, asked atomic.Int64
+		var dials atomic.Int64
 		base := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dials.Add(1) == 1 {
 				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -149,10 +149,7 @@ func TestCaseC7_RefusedIsRetried(t *testing.T) {
 		rt := &retry.Transport{Base: base, Policy: testPolicy(), Replayable: func(*http.Request) retry.Replay { return replay }}
 		rt.OnAttempt = func(_ *http.Request, a retry.Attempt) { assert.Equal(t, a.Number > 1, a.Sent) }
 		req := request(t, "POST", url, strings.NewReader("hello"))
-		get := req.GetBody
-		req.GetBody = func() (io.ReadCloser, error) { asked.Add(1); return get() }
 		assert.Equal(t, 200, send(t, rt, req))
-		assert.EqualValues(t, 2, asked.Load())
 		base.CloseIdleConnections()
 	}
 }

@@ -1,10 +1,14 @@
 package retry
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Advice is what a look at an answer's body adds to its status and headers.
@@ -19,10 +23,11 @@ type Advice struct {
 // changed, nor the Transport be copied, once it is in use; any number of
 // goroutines may use it.
 //
-// A request body with a GetBody is closed at once, and every attempt, the first
-// too, sends a fresh copy from GetBody, which is asked for only when the copy
-// before is closed and no longer being read. A request whose body has no
-// GetBody is sent once, untouched. Retries never follow a local timeout or the
+// The first attempt sends the request's own Body. A later one needs a GetBody,
+// without which the request is sent once. It sends what Body held, if that reads
+// from memory, whatever GetBody would give; else a fresh copy from GetBody,
+// which is asked for only when the copy before is closed and no longer being
+// read. Where it gives none, the answer in hand goes back. Retries never follow a local timeout or the
 // caller's cancellation, and no wait is begun that the deadline would cut.
 //
 // net/http itself re-sends a request on a connection that turned out to be
@@ -36,9 +41,8 @@ type Transport struct {
 	// every RoundTrip fail; nothing is sent.
 	Policy Policy
 	// Traced says that Base calls the hooks of package httptrace as a
-	// [*http.Transport] does, which a Base of that type is known to. Bodies that
-	// net/http knows are then sent as they are, and what reached no connection
-	// is known not to have been sent.
+	// [*http.Transport] does, which a Base of that type is known to. What reached
+	// no connection is then known not to have been sent.
 	Traced bool
 	// KeepShouldRetry leaves the last answer's headers alone. By default
 	// "x-should-retry: false" is set where there was a retry, so that an SDK
@@ -65,9 +69,7 @@ type Transport struct {
 	base    http.RoundTripper
 	set     settings
 	err     error
-	std     bool // base is net/http's own
 	asked   bool // whether a base reports to httptrace has to be found out
-	memory  bool // bodies from memory are sent unwrapped
 	observe bool // somebody wants to know times
 }
 
@@ -77,10 +79,9 @@ func (t *Transport) init() error {
 		if t.base == nil {
 			t.base = defaultBase()
 		}
-		_, t.std = t.base.(*http.Transport)
 		// Even an http.Transport may hand requests to a base that reports
 		// nothing (RegisterProtocol), so only Traced is taken at its word.
-		t.asked, t.memory = !t.Traced, t.Traced || t.std
+		t.asked = !t.Traced
 		t.observe = t.OnAttempt != nil || t.OnRetry != nil
 		if t.err = t.Policy.Validate(); t.err == nil {
 			t.set = t.Policy.settings()
@@ -114,20 +115,31 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	c := newCall(t, req)
-	var wait time.Duration
-	for n := 1; ; n++ {
-		o, err := c.attempt(n, wait)
-		if err != nil {
+	if n := layer.Unread(req.Body); n >= 0 {
+		if err := layer.CheckLength(req, int64(n)); err != nil {
+			closeBody(req)
 			return nil, err
 		}
+	}
+	c := newCall(t, req)
+	var wait time.Duration
+	var body io.ReadCloser // of the next attempt
+	for n := 1; ; n++ {
+		o := c.attempt(n, wait, body)
 		var again bool
 		if wait, again = c.decide(&o); !again {
+			return c.last(&o)
+		}
+		var err error
+		if body, err = c.another(); err != nil && endOf(req).By == ending.Upstream {
 			return c.last(&o)
 		}
 		// Replay: decide saw that the request may be sent twice, and that
 		// neither the caller nor a local timeout has ended the call.
 		if err := c.pause(&o, wait); err != nil {
+			if body != nil {
+				_ = body.Close() // nothing is sent any more
+			}
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -134,23 +135,57 @@ func TestGoodAnswersKeepTheirFraming(t *testing.T) {
 	assert.Contains(t, resp.Trailer, "X-Sum")
 }
 
-func TestRequestBodiesThatCannotBeCopied(t *testing.T) {
+func TestRequestBodiesThatCannotBeRead(t *testing.T) {
 	boom := errors.New("boom")
-	for fail := 1; fail <= 2; fail++ {
-		body, asked := script(), 0
+	sent := roundTripper(func(*http.Request) (*http.Response, error) { t.Error("sent"); return nil, boom })
+	for _, rt := range []http.RoundTripper{&sg.Guard{Base: sent}, &sg.Unmasker{Base: sent}} {
+		closes := 0
 		req := streamCall(t, chatPath)
-		req.Body = body
-		req.GetBody = func() (io.ReadCloser, error) {
-			if asked++; asked == fail {
-				return nil, boom
-			}
-			return script(), nil
-		}
-		for _, rt := range []http.RoundTripper{&sg.Guard{Base: roundTripper(hangs)}, &sg.Unmasker{Base: roundTripper(hangs)}} {
-			asked = 0
-			_, err := rt.RoundTrip(req) //nolint:bodyclose // there is none
-			require.ErrorIs(t, err, boom)
-			assert.True(t, body.isClosed())
+		req.Body = &countCloser{iotest.ErrReader(boom), &closes}
+		_, err := rt.RoundTrip(req) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, boom)
+		assert.Equal(t, 1, closes)
+
+		req.Body = &countCloser{strings.NewReader("{}"), &closes}
+		req.ContentLength = 3
+		_, err = rt.RoundTrip(req) //nolint:bodyclose // there is none
+		require.ErrorContains(t, err, "with Body length 2")
+		assert.NotEqual(t, 1, closes)
+	}
+}
+
+// Code above replaces Body and leaves GetBody: what Body holds is looked at and
+// sent, of any size.
+func TestAReplacedBodyIsLookedAtAndSent(t *testing.T) {
+	const was = `{"model":"m","card":"4111"}`
+	for name, is := range map[string]string{
+		"same length":  `{"model":"m","card":"XXXX"}`,
+		"other length": `{"model":"m","card":"X","stream":true}`,
+		"5 MiB":        `{"stream":true,"card":"` + strings.Repeat("X", 5<<20) + `"}`,
+	} {
+		for kind, body := range map[string]func() io.ReadCloser{
+			"memory": func() io.ReadCloser { return io.NopCloser(strings.NewReader(is)) },
+			"pipe":   func() io.ReadCloser { return &countCloser{strings.NewReader(is), new(int)} },
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				got := ""
+				base := roundTripper(func(out *http.Request) (*http.Response, error) {
+					b, err := io.ReadAll(out.Body)
+					require.NoError(t, err)
+					require.NoError(t, out.Body.Close())
+					got = string(b)
+					return answer("text/event-stream", pieces(C("a")+DONE))(out)
+				})
+				for _, rt := range []http.RoundTripper{&sg.Guard{Base: base}, &sg.Unmasker{Base: base}, &sg.Guard{Base: &sg.Unmasker{Base: base}}} {
+					req, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.example.com"+chatPath, strings.NewReader(was))
+					require.NoError(t, err)
+					req.Body, req.ContentLength = body(), -1
+					resp, err := rt.RoundTrip(req)
+					require.NoError(t, err)
+					require.NoError(t, resp.Body.Close())
+					assert.True(t, is == got)
+				}
+			})
 		}
 	}
 }

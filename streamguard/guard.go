@@ -29,8 +29,8 @@ type Guard struct {
 	Policy   Policy            // Policy.IdleTimeout applies unless an Idle below has set one
 	Provider string            // named in error texts
 
-	// Inspect tells what a request is. nil looks at it and reads model and
-	// stream from its body through GetBody, if it has one.
+	// Inspect tells what a request is. nil looks at it, and reads the body of
+	// an inference call into memory for that, up to 4 MiB.
 	Inspect func(*http.Request) wire.Request
 	// Lenient tells whether a clean end after content ends a stream, for
 	// targets that send no end mark. nil is never.

@@ -4,39 +4,45 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // look returns what the request is and the request to send. A layer that has no
-// Inspect reads model and stream through GetBody and then sends a fresh copy
-// from it: some SDKs' Body and GetBody share one reader. The request itself is
-// never modified. On an error its body has been closed.
+// Inspect reads the body of an inference call into memory, up to
+// [layer.MaxBody], looks at it there and sends it from there; of a longer one it
+// sees the beginning. GetBody is not asked: what is sent is Body (contract 2).
+// The request itself is never modified. On an error its body has been closed.
 func look(inspect func(*http.Request) wire.Request, req *http.Request) (wire.Request, *http.Request, error) {
 	if inspect != nil {
 		return inspect(req), req, nil
 	}
 	w := wire.Inspect(req.Method, req.URL, req.Header)
-	if w.Format == wire.Unknown || req.GetBody == nil || req.Body == nil || req.Body == http.NoBody {
+	if w.Format == wire.Unknown || req.Body == nil || req.Body == http.NoBody {
 		return w, req, nil
 	}
-	_ = req.Body.Close()
-	body, err := req.GetBody()
-	if err != nil {
-		return w, req, err
+	var data []byte
+	out, whole := req, layer.InMemory(req.Body, &data)
+	if !whole {
+		var err error
+		if data, whole, err = layer.ReadAhead(req.Context(), req.Body, req.ContentLength, layer.MaxBody+1); err != nil {
+			return w, req, err
+		}
+		out = req.WithContext(req.Context())
+		if whole {
+			out.Body, out.GetBody = layer.NewBody(data), layer.Copies(data)
+		} else {
+			out.Body, out.GetBody = &layer.Upload{Head: data, Body: req.Body, Length: req.ContentLength}, nil
+		}
 	}
-	// A body that cannot be read here is the upstream's to complain about: what
-	// is known of it then is what path and headers tell.
-	if body != nil {
-		_ = w.ReadBody(req.Header.Get("Content-Type"), body)
-		_ = body.Close()
+	if whole {
+		if err := layer.CheckLength(req, int64(len(data))); err != nil {
+			_ = req.Body.Close() // err says what is wrong
+			return w, req, err
+		}
 	}
-	// Replay: nothing was sent yet, the copy read above never leaves this layer.
-	fresh, err := req.GetBody()
-	if err != nil {
-		return w, req, err
-	}
-	out := req.WithContext(req.Context())
-	out.Body = fresh
+	content := wire.ReadContent(req.Header, data)
+	w.Add(&content)
 	return w, out, nil
 }
 

@@ -22,8 +22,8 @@ type Unmasker struct {
 	Base     http.RoundTripper // nil is http.DefaultTransport
 	Provider string            // named in error texts
 
-	// Inspect tells what a request is. nil looks at it and reads model and
-	// stream from its body through GetBody, if it has one.
+	// Inspect tells what a request is. nil looks at it, and reads the body of
+	// an inference call into memory for that, up to 4 MiB.
 	Inspect func(*http.Request) wire.Request
 	// KeepStreams leaves answers to streaming calls, and answers labelled as
 	// event streams, to a Guard above.

@@ -25,7 +25,8 @@ func rewriting(base http.RoundTripper, to *url.URL, model string) http.RoundTrip
 		if err != nil {
 			return nil, err
 		}
-		if body, err = wire.ReplaceModel(body, model); err != nil {
+		content := wire.ReadContent(req.Header, body)
+		if body, _, err = content.Replace(body, model); err != nil {
 			return nil, err
 		}
 		out := req.Clone(resilience.WithModel(req.Context(), model))

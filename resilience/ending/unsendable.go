@@ -6,8 +6,9 @@ import (
 )
 
 // Unsendable reports whether an [http.Transport] refuses req by its method,
-// URL or header fields before it looks for a connection: nothing that an
-// upstream could be blamed for. Only a request that has failed is worth asking
+// URL, header or trailer fields, or for a length without a body, before it looks
+// for a connection or while it writes: nothing that an upstream could be blamed
+// for. Only a request that has failed is worth asking
 // about, since another base may accept what net/http does not.
 func Unsendable(req *http.Request) bool {
 	if req.URL == nil || req.Header == nil || req.URL.Scheme == "" {
@@ -19,7 +20,18 @@ func Unsendable(req *http.Request) bool {
 	if req.Method != "" && !isToken(req.Method) {
 		return true
 	}
-	for name, values := range req.Header {
+	if hasControl(req.URL.RawQuery) || hasControl(req.URL.Opaque) {
+		return true
+	}
+	if req.Body == nil && req.ContentLength > 0 {
+		return true
+	}
+	return badFields(req.Header) || badFields(req.Trailer)
+}
+
+// badFields reports whether a field has a name or a value that may not be sent.
+func badFields(fields http.Header) bool {
+	for name, values := range fields {
 		if !isToken(name) {
 			return true
 		}
@@ -38,6 +50,12 @@ func isToken(s string) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
 			!strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 	})
+}
+
+// hasControl reports whether part of a URL that is sent as it stands holds what
+// no request line may.
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // isControl reports whether r may not be part of a field value.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -180,15 +181,17 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-func BenchmarkReadBody(b *testing.B) {
+func BenchmarkReadContent(b *testing.B) {
 	body := `{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"system","content":"` +
 		strings.Repeat("You are a helpful assistant. ", 65) + `"},{"role":"user","content":"hi"}]}`
+	h, data := http.Header{"Content-Type": {"application/json"}}, []byte(body)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
 		var r wire.Request
-		if err := r.ReadBody("application/json", strings.NewReader(body)); err != nil || !r.Stream {
-			b.Fatal(err)
+		c := wire.ReadContent(h, data)
+		if r.Add(&c); !r.Stream {
+			b.Fatal("no stream")
 		}
 	}
 }

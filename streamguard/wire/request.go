@@ -1,10 +1,6 @@
 package wire
 
 import (
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,9 +17,6 @@ type Request struct {
 	Deferred bool
 }
 
-// maxModel bounds the names of models that are taken from a body.
-const maxModel = 1 << 10
-
 // Inspect tells what a request asks for from all but its body. u and h may be
 // nil.
 func Inspect(method string, u *url.URL, h http.Header) Request {
@@ -35,7 +28,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 	if u == nil {
 		return r
 	}
-	r.Model = pathModel(u.Path)
+	r.Model = modelIn(u)
 	r.Deferred = f != Unknown && (strings.Contains(u.Path, "/async/") || asksLater(h))
 	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f == DashScope && dashScopeStream(h)
 	if u.RawQuery != "" && !r.Stream {
@@ -56,136 +49,67 @@ func streamPath(path string) bool {
 		(last == "converse-stream" || last == "invoke-with-response-stream")
 }
 
-// pathModel returns the model that a path names: …/models/{model}:method,
+// modelIn returns the model that u's path names, "" if it names none.
+func modelIn(u *url.URL) string {
+	path, escaped := u.Path, u.RawPath != ""
+	if escaped {
+		path = u.EscapedPath()
+	}
+	at := modelSegment(path)
+	name := path[at.from:at.to]
+	if escaped {
+		if plain, err := url.PathUnescape(name); err == nil {
+			return plain
+		}
+	}
+	return name
+}
+
+// ReplacePathModel returns an escaped path with model in place of the one that
+// it names, and whether it names one: …/models/{model}:method,
 // …/deployments/{name}/…, …/model/{id}/….
-func pathModel(path string) string {
-	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
-		name, _, more := strings.Cut(rest, "/")
-		if more {
-			return name
+func ReplacePathModel(path, model string) (string, bool) {
+	at := modelSegment(path)
+	if at == (span{}) {
+		return path, false
+	}
+	return path[:at.from] + url.PathEscape(model) + path[at.to:], true
+}
+
+// modelSegment returns where a path names the model; the zero span for nowhere.
+func modelSegment(path string) span {
+	const deployments, model = "/deployments/", "/model/"
+	if i := strings.Index(path, deployments); i >= 0 {
+		from := i + len(deployments)
+		if n := strings.IndexByte(path[from:], '/'); n > 0 {
+			return span{from, from + n}
 		}
 	}
 	for _, list := range [...]string{"/models/", "/tunedModels/"} {
 		if i := strings.LastIndex(path, list); i >= 0 {
-			if name, _, ok := strings.Cut(path[i+len(list):], ":"); ok {
-				return name
+			from := i + len(list)
+			if n := strings.IndexByte(path[from:], ':'); n > 0 {
+				return span{from, from + n}
 			}
 		}
 	}
-	if _, rest, ok := strings.Cut(path, "/model/"); ok {
-		if i := strings.LastIndexByte(rest, '/'); i > 0 {
-			return rest[:i]
+	if i := strings.Index(path, model); i >= 0 {
+		from := i + len(model)
+		if n := strings.LastIndexByte(path[from:], '/'); n > 0 { // a name may hold a slash
+			return span{from, from + n}
 		}
 	}
-	return ""
+	return span{}
 }
 
-const (
-	nRequestModel node = root + 1 + iota
-	nRequestStream
-	nRequestDeferred
-)
-
-var requestEdges = []edge{
-	{root, "model", nRequestModel}, {root, "stream", nRequestStream}, {root, "deferred", nRequestDeferred},
-}
-
-// ReadBody reads body to its end and adds the model and whether a stream or a
-// deferred answer is asked for, from JSON or, by contentType, from a multipart form. Of a member
-// that occurs twice the last counts. It takes a body of any size in constant
-// memory, without a copy where body is an [io.WriterTo] over memory. A body
-// that is not valid is no error: the upstream will say so. The error is the
-// body's own.
-func (r *Request) ReadBody(contentType string, body io.Reader) error {
-	if len(contentType) >= 10 && strings.EqualFold(contentType[:10], "multipart/") {
-		return r.readForm(contentType, body)
+// Add completes r, which came from [Inspect], by what the request's body says.
+func (r *Request) Add(c *Content) {
+	decides := r.Format == nil || !r.Format.pathStream // else the path does
+	if c.model != "" && (decides || r.Model == "") {
+		r.Model = c.model
 	}
-	s := requestSink{r: r}
-	s.fields = fields{edges: requestEdges, sink: &s}
-	var err error
-	if w, ok := body.(io.WriterTo); ok {
-		_, err = w.WriteTo(&s)
-	} else {
-		_, err = io.Copy(&s, body)
+	if c.stream != Unset && decides {
+		r.Stream = c.stream == On
 	}
-	s.fields.close()
-	return err
-}
-
-// bodyDecides reports whether a body of the format says what is asked for; else
-// the path does.
-func (r *Request) bodyDecides() bool { return r.Format == nil || !r.Format.pathStream }
-
-type requestSink struct {
-	r      *Request
-	fields fields
-}
-
-// Write implements io.Writer.
-func (s *requestSink) Write(p []byte) (int, error) {
-	s.fields.feed(p)
-	return len(p), nil
-}
-
-// WriteString implements io.StringWriter, which a strings.Reader uses; else it
-// would copy all of its text at once.
-func (s *requestSink) WriteString(p string) (int, error) {
-	var buf [2 << 10]byte
-	for rest := p; rest != ""; {
-		n := copy(buf[:], rest)
-		s.fields.feed(buf[:n])
-		rest = rest[n:]
-	}
-	return len(p), nil
-}
-
-// field implements fieldSink.
-func (s *requestSink) field(n node, kind byte, v []byte) {
-	switch {
-	case n == nRequestModel && kind == kindString && (s.r.bodyDecides() || s.r.Model == ""):
-		if len(v) > 0 && len(v) <= maxModel {
-			s.r.Model = string(v)
-		}
-	case n == nRequestStream && kind == kindScalar && s.r.bodyDecides() && string(v) != "null":
-		s.r.Stream = string(v) == "true"
-	case n == nRequestDeferred && kind == kindScalar:
-		s.r.Deferred = s.r.Deferred || string(v) == "true"
-	}
-}
-
-// readForm looks for the fields of a form, such as an audio upload's.
-func (r *Request) readForm(contentType string, body io.Reader) error {
-	_, params, err := mime.ParseMediaType(contentType)
-	if err != nil || params["boundary"] == "" {
-		return nil
-	}
-	form := multipart.NewReader(body, params["boundary"])
-	for {
-		part, err := form.NextRawPart()
-		if err != nil {
-			return formError(err)
-		}
-		name := part.FormName()
-		if name != "model" && name != "stream" || part.FileName() != "" {
-			continue
-		}
-		v, err := io.ReadAll(io.LimitReader(part, maxModel+1))
-		if err != nil {
-			return formError(err)
-		}
-		switch {
-		case name == "stream":
-			r.Stream = r.Stream || string(v) == "true"
-		case len(v) > 0 && len(v) <= maxModel:
-			r.Model = string(v)
-		}
-	}
-}
-
-// formError tells the body's own errors from what is wrong with the form.
-func formError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return err
+	r.Deferred = r.Deferred || c.deferred
 }

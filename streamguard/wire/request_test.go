@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
-	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -132,7 +129,7 @@ func TestWhatTheBodySays(t *testing.T) {
 		u, err := url.Parse("https://api.example.com" + c.path)
 		require.NoError(t, err)
 		got := wire.Inspect("POST", u, nil)
-		require.NoError(t, got.ReadBody("application/json", strings.NewReader(c.body)))
+		got = read(got, "application/json", c.body)
 		assert.Equal(t, c.want, got, name)
 	}
 	u := &url.URL{Path: "/api/v1/services/aigc/text-generation/generation"}
@@ -174,7 +171,11 @@ var requestBodies = map[string]wire.Request{
 	`{"model":"a","stream":"true"}`:                                 {Model: "a"},
 	`{"model":["a"],"stream":[true]}`:                               {},
 	`{"model":{"model":"x"}}`:                                       {},
-	`{"Model":"x"}`:                                                 {},
+	`{"Model":"x"}`:                                                 {Model: "x"},
+	`{"model":"m","MODEL":"x"}`:                                     {Model: "m"},
+	`{"MODEL":"x","model":"m"}`:                                     {Model: "m"},
+	`{"model":"m","x":NaN,"stream":true}`:                           {Model: "m", Stream: true},
+	`{"stream":true,"model":"m","x":`:                               {Model: "m", Stream: true},
 	`["model","x"]`:                                                 {},
 	`{"x":["model"],"model":"m"}`:                                   {Model: "m"},
 	`{"model":"😀\ud83d\ude00\n\\"}`:                                 {Model: "😀😀\n\\"},
@@ -186,48 +187,38 @@ var requestBodies = map[string]wire.Request{
 	`{"model":"m"}{"model":"n"}`:                                    {Model: "m"},
 }
 
-// pieces is a reader that is no io.WriterTo.
-type pieces struct{ io.Reader }
+// read returns what r is after a look at a body.
+func read(r wire.Request, contentType, body string) wire.Request {
+	c := wire.ReadContent(http.Header{"Content-Type": {contentType}}, []byte(body))
+	r.Add(&c)
+	return r
+}
 
-func TestReadBody(t *testing.T) {
+func TestReadContent(t *testing.T) {
 	for body, want := range requestBodies {
-		for name, r := range map[string]io.Reader{
-			"bytes": bytes.NewReader([]byte(body)), "string": strings.NewReader(body),
-			"one byte": iotest.OneByteReader(strings.NewReader(body)), "copied": pieces{strings.NewReader(body)},
-		} {
-			var got wire.Request
-			require.NoError(t, got.ReadBody("application/json", r))
-			assert.Equal(t, want, got, "%s: %s", name, body)
-		}
+		assert.Equal(t, want, read(wire.Request{}, "application/json", body), body)
 	}
 }
 
-func TestReadBodyKeepsWhatIsKnown(t *testing.T) {
+func TestReadContentKeepsWhatIsKnown(t *testing.T) {
 	r := wire.Request{Model: "path", Stream: true}
-	require.NoError(t, r.ReadBody("", strings.NewReader(`{"messages":[],"model":""}`)))
-	assert.Equal(t, wire.Request{Model: "path", Stream: true}, r)
+	assert.Equal(t, r, read(r, "", `{"messages":[],"model":""}`))
 }
 
-func TestReadBodyOfAnySize(t *testing.T) {
-	big := `{"input":"` + strings.Repeat(`x\"model\":\"no\"`, 1<<16) + `","model":"m","stream":true}`
+func TestReadContentOfAnySize(t *testing.T) {
+	big := []byte(`{"input":"` + strings.Repeat(`x\"model\":\"no\"`, 1<<16) + `","model":"m","stream":true}`)
+	var c wire.Content
+	allocs := testing.AllocsPerRun(1, func() { c = wire.ReadContent(nil, big) })
 	var r wire.Request
-	allocs := testing.AllocsPerRun(1, func() { require.NoError(t, r.ReadBody("", strings.NewReader(big))) })
+	r.Add(&c)
 	assert.Equal(t, wire.Request{Model: "m", Stream: true}, r)
-	assert.Less(t, allocs, 20.0)
-	r = wire.Request{}
-	require.NoError(t, r.ReadBody("", strings.NewReader(`{"model":"`+strings.Repeat("m", 1<<20)+`","stream":true}`)))
-	assert.Equal(t, wire.Request{Stream: true}, r, "a name of a megabyte is none")
+	assert.LessOrEqual(t, allocs, 1.0)
+	assert.Equal(t, wire.Request{Stream: true}, read(wire.Request{}, "", `{"model":"`+strings.Repeat("m", 1<<20)+`","stream":true}`), "a name of a megabyte is none")
+	deep := strings.Repeat(`[{"a":`, 100_000)
+	assert.Equal(t, wire.Request{Model: "m"}, read(wire.Request{}, "", `{"model":"m","input":`+deep))
 }
 
-func TestReadBodyReturnsTheBodysError(t *testing.T) {
-	broken := errors.New("broken")
-	var r wire.Request
-	err := r.ReadBody("", io.MultiReader(strings.NewReader(`{"model":"m",`), iotest.ErrReader(broken)))
-	require.ErrorIs(t, err, broken)
-	assert.Equal(t, "m", r.Model)
-}
-
-func TestReadBodyOfAForm(t *testing.T) {
+func TestReadContentOfAForm(t *testing.T) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	file, err := w.CreateFormFile("file", "a.wav")
@@ -237,38 +228,22 @@ func TestReadBodyOfAForm(t *testing.T) {
 	require.NoError(t, w.WriteField("model", "whisper"))
 	require.NoError(t, w.WriteField("stream", "true"))
 	require.NoError(t, w.Close())
-	form := b.Bytes()
-	var r wire.Request
-	require.NoError(t, r.ReadBody(w.FormDataContentType(), bytes.NewReader(form)))
-	assert.Equal(t, wire.Request{Model: "whisper", Stream: true}, r)
-	r = wire.Request{}
-	require.NoError(t, r.ReadBody(w.FormDataContentType(), bytes.NewReader(form[:1000])), "a form that is cut")
-	require.NoError(t, r.ReadBody("multipart/form-data", bytes.NewReader(form)), "no boundary")
-	assert.Equal(t, wire.Request{}, r)
+	form := b.String()
+	assert.Equal(t, wire.Request{Model: "whisper", Stream: true}, read(wire.Request{}, w.FormDataContentType(), form))
+	assert.Equal(t, wire.Request{}, read(wire.Request{}, w.FormDataContentType(), form[:1000]), "a form that is cut")
+	assert.Equal(t, wire.Request{}, read(wire.Request{}, "multipart/form-data", form), "no boundary")
 }
 
-// What is found in pieces is what encoding/json finds in the whole.
-func FuzzFields(f *testing.F) {
+// What is found is what encoding/json finds, and no beginning of a body is read
+// differently from the whole.
+func FuzzReadContent(f *testing.F) {
 	for s := range requestBodies {
-		f.Add([]byte(s), uint64(len(s)))
+		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
-		var whole, cut wire.Request
-		if err := whole.ReadBody("", bytes.NewReader(b)); err != nil {
-			t.Fatal(err)
-		}
-		rnd := rand.New(rand.NewPCG(seed, 2))
-		var parts []io.Reader
-		for rest := b; len(rest) > 0; {
-			n := 1 + rnd.IntN(len(rest))
-			parts = append(parts, pieces{bytes.NewReader(rest[:n])})
-			rest = rest[n:]
-		}
-		if err := cut.ReadBody("", io.MultiReader(parts...)); err != nil {
-			t.Fatal(err)
-		}
-		if whole != cut {
-			t.Fatalf("%q: %v whole, %v in pieces", b, whole, cut)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		whole := read(wire.Request{}, "", string(b))
+		for cut := range b {
+			_ = read(wire.Request{}, "", string(b[:cut])) // must not panic
 		}
 		var members map[string]json.RawMessage
 		if !utf8.Valid(b) || json.Unmarshal(b, &members) != nil {
@@ -284,28 +259,51 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
+// replace puts a model into a JSON body.
+func replace(body, model string) (string, wire.Content, error) {
+	c := wire.ReadContent(nil, []byte(body))
+	out, next, err := c.Replace([]byte(body), model)
+	return string(out), next, err
+}
+
 func TestReplaceModel(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"model":"a"}`: `{"model":"n\"1"}`,
+		`{"model":"a"}`:                              `{"model":"n\"1"}`,
+		`{"model":"a","x":[NaN,-Infinity,1.]}`:       `{"model":"n\"1","x":[NaN,-Infinity,1.]}`,
+		`{"model":"a"} and more {"model":"b"}`:       `{"model":"n\"1"} and more {"model":"b"}`,
+		`{"model":"a",}`:                             `{"model":"n\"1",}`,
+		`{"model":"a","x":`:                          `{"model":"n\"1","x":`,
+		`{"MODEL":"a","Model":"b"}`:                  `{"MODEL":"n\"1","Model":"n\"1"}`,
+		"\xef\xbb\xbf{\"model\":\"a\"}":              "\xef\xbb\xbf{\"model\":\"n\\\"1\"}",
+		`{"x":"a	b","model":null,"y":"\x"}`:          `{"x":"a	b","model":"n\"1","y":"\x"}`,
 		" {\n\"x\" : 1.50 , \"model\" :\t\"a\"\n} ":  " {\n\"x\" : 1.50 , \"model\" :\t\"n\\\"1\"\n} ",
 		`{"model":"a","m":{"model":"b"},"model":{}}`: `{"model":"n\"1","m":{"model":"b"},"model":"n\"1"}`,
 		`{"mod\u0065l":null,"é":"\u00e9"}`:           `{"mod\u0065l":"n\"1","é":"\u00e9"}`,
 	} {
-		in := []byte(body)
-		got, err := wire.ReplaceModel(in, `n"1`)
+		got, next, err := replace(body, `n"1`)
 		require.NoError(t, err, body)
-		assert.Equal(t, want, string(got))
-		assert.Equal(t, body, string(in), "the input is left alone")
+		assert.Equal(t, want, got)
+		again, _, err := next.Replace([]byte(got), "other")
+		require.NoError(t, err)
+		direct, _, err := replace(body, "other")
+		require.NoError(t, err)
+		assert.Equal(t, direct, string(again), "what is known of the copy")
 	}
-	for _, body := range []string{`{}`, `{"Model":"a"}`, `{"x":{"model":"a"}}`} {
-		_, err := wire.ReplaceModel([]byte(body), "n")
+	deep := `{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `,"model":"a"}`
+	got, _, err := replace(deep, "b")
+	require.NoError(t, err)
+	assert.Equal(t, strings.Replace(deep, `"a"`, `"b"`, 1), got, "deeper than encoding/json reads")
+	for _, body := range []string{``, `{}`, `{"mode":"a"}`, `{"x":{"model":"a"}}`, `["model"]`, `null`, `"model"`} {
+		_, _, err := replace(body, "n")
 		require.ErrorIs(t, err, wire.ErrNoModel, body)
 	}
-	for _, body := range []string{``, `{"model":"a"`, `{"model":"a"}}`, `{"model":}`, `["model"]`, `null`, `{"model":"a",}`} {
-		_, err := wire.ReplaceModel([]byte(body), "n")
-		require.Error(t, err, body)
-		require.NotErrorIs(t, err, wire.ErrNoModel, body)
+	for _, body := range []string{`hello`, `{`, `{"x":1`, `{"model":}`, `{"model"`, `{x:1,"model":"a"}`, "\x1f\x8b\x08"} {
+		_, _, err := replace(body, "n")
+		require.ErrorIs(t, err, wire.ErrNotRead, body)
 	}
+	c := wire.ReadContent(http.Header{"Content-Encoding": {"gzip"}}, []byte(`{"model":"a"}`))
+	_, _, err = c.Replace([]byte(`{"model":"a"}`), "n")
+	require.ErrorIs(t, err, wire.ErrEncoded)
 }
 
 func FuzzReplaceModel(f *testing.F) {
@@ -314,15 +312,20 @@ func FuzzReplaceModel(f *testing.F) {
 	}
 	f.Add([]byte(`{"model":"a","x":"y"}`), "\xff<\"")
 	f.Fuzz(func(t *testing.T, b []byte, model string) {
-		out, err := wire.ReplaceModel(b, model)
+		rewritten, _, err := replace(string(b), model)
+		out := []byte(rewritten)
 		var was, is map[string]json.RawMessage
 		if json.Unmarshal(b, &was) != nil || was == nil {
-			if err == nil {
-				t.Fatalf("%q is no object, but was rewritten", b)
-			}
 			return
 		}
-		if _, has := was["model"]; has == errors.Is(err, wire.ErrNoModel) {
+		has, spellings := false, 0
+		for k := range was {
+			if len(k) == len("model") && strings.EqualFold(k, "model") {
+				has = has || k == "model"
+				spellings++
+			}
+		}
+		if (spellings == 0) != errors.Is(err, wire.ErrNoModel) {
 			t.Fatalf("%q: %v", b, err)
 		}
 		if err != nil {
@@ -332,14 +335,14 @@ func FuzzReplaceModel(f *testing.F) {
 			t.Fatalf("%q became %q", b, out)
 		}
 		var got string
-		if json.Unmarshal(is["model"], &got) != nil || got != strings.ToValidUTF8(model, "\ufffd") && utf8.ValidString(model) {
+		if has && json.Unmarshal(is["model"], &got) != nil || has && got != strings.ToValidUTF8(model, "\ufffd") && utf8.ValidString(model) {
 			t.Fatalf("%q: model %q, want %q", b, got, model)
 		}
 		if len(was) != len(is) {
 			t.Fatalf("%q became %q", b, out)
 		}
 		for k, v := range was {
-			if k != "model" && !bytes.Equal(v, is[k]) {
+			if !strings.EqualFold(k, "model") && !bytes.Equal(v, is[k]) {
 				t.Fatalf("%q: member %q became %s", b, k, is[k])
 			}
 		}

@@ -114,7 +114,7 @@ func TestRequestsThatAskForTheirAnswerLater(t *testing.T) {
 		u, err := url.Parse("http://up" + c.path)
 		require.NoError(t, err)
 		r := wire.Inspect("POST", u, c.header)
-		require.NoError(t, r.ReadBody("application/json", strings.NewReader(c.body)))
+		r = read(r, "application/json", c.body)
 		assert.Equal(t, c.want, r.Deferred, name)
 	}
 }

@@ -1,0 +1,267 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// What keeps a model from being replaced.
+var (
+	// ErrNoModel says that a body has no top-level model to replace.
+	ErrNoModel = errors.New("no model in the request body")
+	// ErrEncoded says that a body has a Content-Encoding, so that it cannot be
+	// looked at.
+	ErrEncoded = errors.New("the request body is encoded")
+	// ErrNotRead says that a body is no JSON object or form that could be read
+	// to its end, and that no model was found before the fault.
+	ErrNotRead = errors.New("the request body is not a valid JSON object or form")
+)
+
+// maxModel bounds the names of models that are taken from a body.
+const maxModel = 1 << 10
+
+// A Content is what a request's body says about it, and where in the body its
+// model is named. The zero Content says nothing. It is a value: copies do not
+// affect each other.
+type Content struct {
+	model  string
+	stream Switch
+	form   bool
+	// deferred: the answer is asked for later
+	deferred bool
+	fault    error  // why no model was found; nil: there is none
+	where    span   // of the value of model
+	more     []span // of its other occurrences, in order
+}
+
+// Switch is a member that is true, false or not there.
+type Switch uint8
+
+// The values of a [Switch].
+const (
+	Unset Switch = iota
+	Off
+	On
+)
+
+// byteOrderMark may stand before JSON: parsers may ignore it (RFC 8259 §8.1).
+const byteOrderMark = "\xef\xbb\xbf"
+
+// ReadContent looks at a body, or at as much of its beginning as there is: for
+// the model and whether a stream is asked for, in the JSON object or, by the
+// Content-Type in h, in the multipart form that it is. Of a member that occurs
+// twice the last one counts. It is a reader and not a judge: what a strict
+// parser would refuse (NaN, a text behind the object, nesting without end) is
+// the upstream's business. body is neither changed nor kept.
+func ReadContent(h http.Header, body []byte) Content {
+	if encoded(h) {
+		return Content{fault: ErrEncoded}
+	}
+	var contentType string
+	if v := h["Content-Type"]; len(v) > 0 {
+		contentType = v[0]
+	}
+	if len(contentType) >= 10 && strings.EqualFold(contentType[:10], "multipart/") {
+		_, params, err := mime.ParseMediaType(contentType)
+		if err != nil || params["boundary"] == "" {
+			return Content{fault: ErrNotRead}
+		}
+		return readForm(body, params["boundary"])
+	}
+	return readObject(body)
+}
+
+// encoded reports whether a request's body has to be decoded before it can be
+// read (RFC 9110 §8.4).
+func encoded(h http.Header) bool {
+	for _, v := range h["Content-Encoding"] {
+		if v = strings.TrimSpace(v); v != "" && !strings.EqualFold(v, "identity") {
+			return true
+		}
+	}
+	return false
+}
+
+// add notes a value of model.
+func (c *Content) add(at span) {
+	if c.where == (span{}) {
+		c.where = at
+		return
+	}
+	c.more = append(c.more, at)
+}
+
+// Replace returns a copy of body, the one that c was read from, in which every
+// value of model is model, and what is known of that copy. No other byte is
+// changed. The error is [ErrNoModel] where there is none, else [ErrEncoded] or
+// [ErrNotRead].
+func (c *Content) Replace(body []byte, model string) ([]byte, Content, error) {
+	if c.where == (span{}) {
+		if c.fault != nil {
+			return nil, Content{}, c.fault
+		}
+		return nil, Content{}, ErrNoModel
+	}
+	value := []byte(model)
+	if !c.form {
+		value = quote(model)
+	}
+	next := Content{model: model, stream: c.stream, deferred: c.deferred, form: c.form}
+	out := make([]byte, 0, len(body)+(1+len(c.more))*len(value))
+	done := 0
+	put := func(at span) {
+		out = append(append(out, body[done:at.from]...), value...)
+		next.add(span{len(out) - len(value), len(out)})
+		done = at.to
+	}
+	put(c.where)
+	for _, at := range c.more {
+		put(at)
+	}
+	return append(out, body[done:]...), next, nil
+}
+
+// Streams returns whether the body asks for a stream.
+func (c *Content) Streams() Switch { return c.stream }
+
+// readObject goes through the members of a JSON object. A name in another case
+// ("MODEL") counts where there is no "model", as it does for upstreams whose
+// parser ignores case, and its value is replaced in any case.
+func readObject(b []byte) Content {
+	var c Content
+	i := skipSpace(b, len(b)-len(bytes.TrimPrefix(b, []byte(byteOrderMark))))
+	if i >= len(b) || b[i] != '{' {
+		if i < len(b) && b[i] != '[' && b[i] != '"' && b[i] != 'n' { // no other value has members
+			c.fault = ErrNotRead
+		}
+		return c
+	}
+	exact := false
+	for i++; ; {
+		if i = skipCommas(b, i); i < len(b) && b[i] == '}' {
+			return c
+		}
+		name, value := looseMember(b, i)
+		if value.from >= value.to {
+			c.fault = ErrNotRead
+			return c
+		}
+		switch raw := b[value.from:value.to]; {
+		case len(name) == len("model") && strings.EqualFold(string(name), "model"):
+			c.add(value)
+			if own := string(name) == "model"; own || !exact {
+				c.setModel(raw)
+				exact = own
+			}
+		case string(name) == "stream":
+			c.setStream(raw)
+		case string(name) == "deferred":
+			c.deferred = c.deferred || string(raw) == "true"
+		}
+		i = value.to
+	}
+}
+
+// setModel takes a model's name from a JSON value, if it is one.
+func (c *Content) setModel(raw []byte) {
+	if raw[0] != '"' || len(raw) > 6*maxModel { // of a character that is escaped
+		return
+	}
+	if name := unquote(raw); name != "" && len(name) <= maxModel {
+		c.model = name
+	}
+}
+
+// setStream takes the switch from a JSON value; null and what is no scalar
+// leave it as it was.
+func (c *Content) setStream(raw []byte) {
+	switch raw[0] {
+	case 't':
+		c.stream = On
+	case '"', '{', '[', 'n':
+	default:
+		c.stream = Off
+	}
+}
+
+// looseMember returns the name, decoded, and the place of the value of the
+// member that begins at b[i]. Quotes and brackets are followed and nothing else
+// is checked. The place is empty where there is no member that ends.
+func looseMember(b []byte, i int) (name []byte, value span) {
+	if i >= len(b) || b[i] != '"' {
+		return nil, span{}
+	}
+	end := looseString(b, i+1)
+	if end < 0 {
+		return nil, span{}
+	}
+	if name = b[i+1 : end-1]; bytes.IndexByte(name, '\\') >= 0 {
+		name = []byte(unquote(b[i:end]))
+	}
+	if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
+		return nil, span{}
+	}
+	i = skipSpace(b, i+1)
+	return name, span{i, looseValue(b, i)}
+}
+
+// looseValue returns the index behind the value that begins at b[i], -1 if it
+// does not end. A scalar ends with b, too.
+func looseValue(b []byte, i int) int {
+	depth, start := 0, i
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			if i = looseString(b, i+1); i < 0 {
+				return -1
+			}
+			if depth == 0 {
+				return i
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i // behind a scalar, or nothing
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return i
+			}
+		}
+		i++
+	}
+	if depth > 0 || i == start {
+		return -1
+	}
+	return len(b) // a scalar
+}
+
+// looseString returns the index behind the closing quote of the string whose
+// contents begin at b[i], -1 if there is none.
+func looseString(b []byte, i int) int {
+	for {
+		switch i = quoteOrEscape(b, i); {
+		case i >= len(b):
+			return -1
+		case b[i] == '"':
+			return i + 1
+		}
+		i += 2
+	}
+}
+
+// skipCommas skips what stands between members.
+func skipCommas(b []byte, i int) int {
+	for i = skipSpace(b, i); i < len(b) && b[i] == ','; {
+		i = skipSpace(b, i+1)
+	}
+	return i
+}
