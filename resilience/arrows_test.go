@@ -23,21 +23,21 @@ var arrows = map[string][]string{
 	"resilience/ending":       nil,
 	"resilience/layer":        nil,
 	"retry":                   {"resilience/ending", "resilience/layer"},
-	"breaker":                 {"resilience/ending"},
+	"breaker":                 {"resilience/ending", "resilience/layer"},
 	"streamguard/wire":        {"resilience/layer"},
 	"resilience/upstreamtest": nil,
-	"streamguard":             {"streamguard/wire", "resilience/ending"},
+	"streamguard":             {"streamguard/wire", "resilience/ending", "resilience/layer"},
 	"resilience": {
-		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending",
+		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "resilience/layer",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {
-		"resilience", "resilience/ending", "streamguard/wire", "breaker",
+		"resilience", "resilience/ending", "resilience/layer", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"discovery": {"resilience", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
 	"failover/config": {
-		"resilience", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
+		"resilience", "resilience/layer", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
 		"go.yaml.in/yaml/v3",
 	},
 }
