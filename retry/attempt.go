@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Attempt is what is known of one attempt once it has ended.
@@ -108,7 +109,9 @@ func (f *flight) release() <-chan struct{} {
 	return f.idle
 }
 
-// limit is the context of an attempt that is bounded by the attempt timeout.
+// limit is the context of an attempt that is bounded by the attempt timeout: up
+// to the return of the base transport, which is when the answer is handed out.
+// Layers below that hold an answer back return when they let go of it.
 type limit struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -123,8 +126,6 @@ const (
 	limitFired
 )
 
-type limitKey struct{}
-
 func newLimit(ctx context.Context, after time.Duration) *limit {
 	l := &limit{err: &ending.TimeoutError{What: "attempt_timeout", After: after}}
 	l.Context, l.cancel = context.WithCancelCause(ctx)
@@ -136,36 +137,12 @@ func newLimit(ctx context.Context, after time.Duration) *limit {
 	return l
 }
 
-// Value makes the limit visible to [HeadersArrived].
-func (l *limit) Value(key any) any {
-	if key == (limitKey{}) {
-		return l
-	}
-	return l.Context.Value(key)
-}
-
 // stop stops the timer and reports whether it came in time.
 func (l *limit) stop() bool {
 	if l.state.CompareAndSwap(limitRunning, limitStopped) {
 		l.timer.Stop()
 	}
 	return l.state.Load() == limitStopped
-}
-
-// HeadersArrived tells the retry layers above that the response headers of req
-// have come, which stops their attempt timeouts. A layer that holds a response
-// back may have it called from below; without it an attempt's headers count as
-// arrived when the base transport returns. It may be called any number of times
-// and from any goroutine.
-func HeadersArrived(req *http.Request) {
-	for ctx := req.Context(); ; {
-		l, ok := ctx.Value(limitKey{}).(*limit)
-		if !ok {
-			return
-		}
-		l.stop()
-		ctx = l.Context
-	}
 }
 
 // roundTrip sends r, whose context is or descends from l.
@@ -177,23 +154,20 @@ func (l *limit) roundTrip(base http.RoundTripper, r *http.Request) (*http.Respon
 			l.cancel(nil)
 		}
 	}()
-	resp, err := base.RoundTrip(r)
+	resp, err := layer.Send(base, r)
 	returned = true
 	inTime := l.stop()
 	// The caller may have been first even if the timer fired.
-	late := !inTime && errors.Is(context.Cause(l), l.err)
-	switch {
-	case late:
-		if resp != nil && resp.Body != nil {
+	if late := !inTime && errors.Is(context.Cause(l), l.err); late {
+		if resp != nil {
 			_ = resp.Body.Close()
 		}
 		return nil, l.err
-	case err != nil || resp == nil:
-		l.cancel(nil)
-	case resp.Body == nil || resp.Body == http.NoBody:
-		l.cancel(nil)
-	default:
-		resp.Body = newEndBody(resp.Body, l.cancel)
 	}
-	return resp, err
+	if resp == nil {
+		l.cancel(nil)
+		return nil, err
+	}
+	resp.Body = layer.AtEnd(resp.Body, func() { l.cancel(nil) })
+	return resp, nil
 }

@@ -152,14 +152,13 @@ func TestBodyThatIsNeverReleased(t *testing.T) {
 				req, asked := post(ctx, t, "x"), 0
 				req.GetBody = func() (io.ReadCloser, error) { asked++; return body, nil }
 				start := time.Now()
-				err := fail(t, rt, req)
+				if row.is == nil { // the answer in hand goes back
+					assert.Equal(t, 503, send(t, rt, req))
+				} else {
+					require.ErrorIs(t, fail(t, rt, req), row.is)
+				}
 				assert.Equal(t, row.elapsed, time.Since(start))
 				assert.Equal(t, 1, asked)
-				if row.is != nil {
-					require.ErrorIs(t, err, row.is)
-				} else {
-					require.ErrorContains(t, err, "still reading")
-				}
 			})
 		})
 	}
@@ -224,11 +223,35 @@ func TestGetBodyFails(t *testing.T) {
 				}
 				return get()
 			}
-			require.ErrorIs(t, fail(t, rt, req), broken)
+			if failing == 0 {
+				require.ErrorIs(t, fail(t, rt, req), broken)
+			} else { // the last answer goes back whole (contract 3)
+				resp, err := rt.RoundTrip(req)
+				code, body := finish(t, resp, err)
+				assert.Equal(t, 503, code)
+				assert.Equal(t, "Service Unavailable", body)
+				if failing == 1 {
+					assert.Empty(t, resp.Header["X-Should-Retry"], "there was no retry")
+				} else {
+					assert.Equal(t, "false", resp.Header.Get("X-Should-Retry"))
+				}
+			}
 			assert.Equal(t, failing, s.count())
 			assert.True(t, closed, "the original body is closed")
 			assert.Zero(t, s.open.Load())
 		}
+
+		// So does the error of an attempt that had no answer.
+		_, rt := newScript(t, fails(errReset))
+		req, n := post(t.Context(), t, "hello"), 0
+		get := req.GetBody
+		req.GetBody = func() (io.ReadCloser, error) {
+			if n++; n > 1 {
+				return nil, broken
+			}
+			return get()
+		}
+		require.ErrorIs(t, fail(t, rt, req), errReset)
 	})
 }
 
@@ -295,15 +318,15 @@ func TestWrapping(t *testing.T) {
 // With an unwrapped body, WroteRequest is the sign that it is no longer read.
 func TestUnwrappedBodyIsWaitedFor(t *testing.T) {
 	for name, row := range map[string]struct {
-		write time.Duration // 0: never
-		err   error
-		wait  time.Duration
-		fails bool
+		write  time.Duration // 0: never
+		err    error
+		wait   time.Duration
+		status int
 	}{
-		"written late":               {300 * time.Millisecond, nil, 300 * time.Millisecond, false},
-		"failed, written soon":       {40 * time.Millisecond, errReset, 40 * time.Millisecond, false},
-		"failed, write never begun":  {0, errReset, 60 * time.Millisecond, false},
-		"answered, write never ends": {0, nil, 1010 * time.Millisecond, true},
+		"written late":               {300 * time.Millisecond, nil, 300 * time.Millisecond, 200},
+		"failed, written soon":       {40 * time.Millisecond, errReset, 40 * time.Millisecond, 200},
+		"failed, write never begun":  {0, errReset, 60 * time.Millisecond, 200},
+		"answered, write never ends": {0, nil, 1010 * time.Millisecond, 503}, // the answer in hand goes back
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -327,13 +350,8 @@ func TestUnwrappedBodyIsWaitedFor(t *testing.T) {
 				start := time.Now()
 				resp, err := rt.RoundTrip(post(t.Context(), t, "hello"))
 				assert.Equal(t, row.wait, time.Since(start))
-				if row.fails {
-					assert.Nil(t, resp)
-					require.ErrorContains(t, err, "still reading")
-					return
-				}
 				code, _ := finish(t, resp, err)
-				assert.Equal(t, 200, code)
+				assert.Equal(t, row.status, code)
 			})
 		})
 	}

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Advice is what a look at an answer's body adds to its status and headers.
@@ -75,7 +78,7 @@ func (t *Transport) init() error {
 	t.once.Do(func() {
 		t.base = t.Base
 		if t.base == nil {
-			t.base = defaultBase()
+			t.base = layer.DefaultBase()
 		}
 		_, t.std = t.base.(*http.Transport)
 		// Even an http.Transport may hand requests to a base that reports
@@ -89,22 +92,10 @@ func (t *Transport) init() error {
 	return t.err
 }
 
-func defaultBase() http.RoundTripper {
-	std, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	std = std.Clone()
-	std.ResponseHeaderTimeout = 600 * time.Second
-	return std
-}
-
 // CloseIdleConnections forwards to the base transport.
 func (t *Transport) CloseIdleConnections() {
 	_ = t.init() // an invalid policy does not matter here
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	layer.CloseIdle(t.base)
 }
 
 // RoundTrip makes as many attempts as it takes and is allowed, and returns the
@@ -116,11 +107,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := newCall(t, req)
 	var wait time.Duration
+	var before outcome // the attempt before, of which the answer is kept
 	for n := 1; ; n++ {
 		o, err := c.attempt(n, wait)
 		if err != nil {
-			return nil, err
+			return c.noAttempt(&before, err)
 		}
+		before.discard()
 		var again bool
 		if wait, again = c.decide(&o); !again {
 			return c.last(&o)
@@ -128,8 +121,28 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		// Replay: decide saw that the request may be sent twice, and that
 		// neither the caller nor a local timeout has ended the call.
 		if err := c.pause(&o, wait); err != nil {
+			o.discard()
 			return nil, err
 		}
+		before = o
+	}
+}
+
+// noAttempt is what goes back where another attempt could not be begun for err:
+// what the one before it gave, if there was one and somebody still waits for an
+// answer.
+func (c *call) noAttempt(before *outcome, err error) (*http.Response, error) {
+	if before.Number == 0 || endOf(c.req).By != ending.Upstream {
+		before.discard()
+		return nil, err
+	}
+	return c.last(before)
+}
+
+// discard drops an answer that nobody will see.
+func (o *outcome) discard() {
+	if o.resp != nil {
+		layer.Drain(o.resp, layer.DrainTime)
 	}
 }
 

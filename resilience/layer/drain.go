@@ -24,8 +24,12 @@ func Drain(resp *http.Response, wait time.Duration) {
 	case *kept:
 		b.peeked.recycle()
 	case *Peeked:
-		defer b.recycle()
-		b.drain(wait)
+		_, ended, rest := b.taken()
+		if ended != nil {
+			wait = 0
+		}
+		drain(b, rest, wait)
+		b.recycle()
 	default:
 		drain(b, resp.ContentLength, wait)
 	}
@@ -36,12 +40,22 @@ func Drain(resp *http.Response, wait time.Duration) {
 // rest is drained within the same wait. Where that cuts the body, its length
 // says what is left. Whoever drops the answer later has [Drain] do it.
 func Keep(resp *http.Response, wait time.Duration) {
-	until := time.Now().Add(wait)
-	p := Peek(resp, PeekBytes, wait)
+	p := peekedOf(resp)
 	if p.body == http.NoBody {
 		return
 	}
-	head, err := p.drain(time.Until(until))
+	head, err, _ := p.taken()
+	if err != nil {
+		_ = p.Close()
+	} else if inTime := within(wait, p, func() {
+		p.look(PeekBytes, here)
+		var rest int64
+		if head, err, rest = p.taken(); err == nil && rest <= DrainBytes {
+			discard(p)
+		}
+	}); !inTime && err != io.EOF {
+		err = nil // of the Read that we ended
+	}
 	b := &kept{Prefix{Head: head, Err: err, Body: http.NoBody}, p}
 	resp.Body = b
 	if err != nil {
@@ -53,17 +67,6 @@ func Keep(resp *http.Response, wait time.Duration) {
 		resp.Header = resp.Header.Clone() // a base may share one map among its responses
 		resp.Header.Set("Content-Length", strconv.Itoa(len(head)))
 	}
-}
-
-// drain drains and closes what is left of the body. It returns what was read
-// before, and what had ended the body by then.
-func (p *Peeked) drain(wait time.Duration) (head []byte, ended error) {
-	head, ended, rest := p.taken()
-	if ended != nil {
-		wait = 0
-	}
-	drain(p, rest, wait)
-	return head, ended
 }
 
 // kept is what [Keep] leaves of a body.
@@ -78,22 +81,38 @@ var scratch = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 // drain reads up to DrainBytes of body, for at most wait, and closes it. length
 // is how much is left as far as anybody declared it.
 func drain(body io.ReadCloser, length int64, wait time.Duration) {
-	if wait <= 0 || length > DrainBytes || isInMemory(body) {
+	if length > DrainBytes || isInMemory(body) {
 		_ = body.Close() // nobody will see what is wrong with it
 		return
 	}
+	within(wait, body, func() { discard(body) })
+}
+
+// within has body read and then closes it, or closes it when wait is over, which
+// ends a Read that waits. It reports whether the former came first.
+func within(wait time.Duration, body io.Closer, read func()) (inTime bool) {
+	if wait <= 0 {
+		_ = body.Close()
+		return false
+	}
 	timer := time.AfterFunc(wait, func() {
 		defer func() { _ = recover() }() // nobody above this frame could
-		_ = body.Close()                 // ends a Read that waits
+		_ = body.Close()
 	})
 	defer func() {
-		if timer.Stop() {
+		if inTime = timer.Stop(); inTime {
 			_ = body.Close()
 		}
 	}()
+	read()
+	return false
+}
+
+// discard reads up to DrainBytes of body, and one more, so that a body of
+// exactly that length is read to its end.
+func discard(body io.Reader) {
 	buf := scratch.Get().(*[8 << 10]byte)
 	defer scratch.Put(buf)
-	// One byte more, so that a body of exactly DrainBytes is read to its end.
 	for left, empty := DrainBytes+1, 0; left > 0 && empty < maxEmptyReads; {
 		n, err := body.Read(buf[:min(len(buf), left)])
 		if err != nil {

@@ -39,14 +39,11 @@ func isInMemory(body io.Reader) bool {
 // the wait was over first, it ends with the Read that is under way, whose bytes
 // come next, thus at the latest when the body is closed.
 func Peek(resp *http.Response, limit int, wait time.Duration) *Peeked {
-	p, again := resp.Body.(*Peeked)
-	if !again {
-		p = newPeeked(resp)
-	}
+	p := peekedOf(resp)
 	if p.body != http.NoBody { // callers compare with it
 		resp.Body = p
 	}
-	p.look(limit, wait)
+	p.look(limit, max(0, wait))
 	return p
 }
 
@@ -69,7 +66,10 @@ type Peeked struct {
 	wake    chan struct{} // closed when reading or closed changes; made by who waits
 }
 
-func newPeeked(resp *http.Response) *Peeked {
+func peekedOf(resp *http.Response) *Peeked {
+	if p, ok := resp.Body.(*Peeked); ok {
+		return p
+	}
 	p := &Peeked{body: resp.Body, length: -1}
 	if resp.Body == nil || resp.Body == http.NoBody {
 		p.body, p.err = http.NoBody, io.EOF
@@ -93,22 +93,28 @@ func newPeeked(resp *http.Response) *Peeked {
 // of an answer that goes back stay with it.
 var heads = sync.Pool{New: func() any { return new([]byte) }}
 
+// here, in place of a wait, has the calling goroutine read: something else
+// closes the body when that takes too long.
+const here time.Duration = -1
+
 // look reads until limit bytes are there, the body is over or wait is.
 func (p *Peeked) look(limit int, wait time.Duration) {
 	defer p.raise()
 	var timer *time.Timer
+	var over <-chan time.Time
 	for {
-		wake, done := p.start(limit, wait > 0)
-		if done {
+		wake := p.start(limit, wait)
+		if wake == nil {
 			return
 		}
-		if timer == nil {
+		if timer == nil && wait != here {
 			timer = time.NewTimer(wait)
 			defer timer.Stop()
+			over = timer.C
 		}
 		select {
 		case <-wake: // usually all is there; else the Read of an earlier look has ended
-		case <-timer.C:
+		case <-over:
 			p.mu.Lock()
 			p.limit = 0 // the Read that is under way is the last
 			p.mu.Unlock()
@@ -117,29 +123,30 @@ func (p *Peeked) look(limit int, wait time.Duration) {
 	}
 }
 
-// start has the head read, unless somebody is at it. done says that there is
-// nothing to wait for.
-func (p *Peeked) start(limit int, patient bool) (wake <-chan struct{}, done bool) {
+// start has the head read, unless somebody is at it. It returns what tells of
+// the reading's end, nil where there is nothing to wait for.
+func (p *Peeked) start(limit int, wait time.Duration) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.limit = limit; p.closed || p.full() {
-		return nil, true
-	}
-	switch {
+	switch p.limit = limit; {
+	case p.closed, p.full():
+		return nil
+	case p.reading && wait != 0:
+		return p.waiter()
 	case p.reading:
-	case isInMemory(p.body):
+		return nil
+	case wait == here, isInMemory(p.body):
 		p.reading = true
 		p.mu.Unlock()
 		p.fill()
 		p.mu.Lock()
-		return nil, true
-	case !patient:
-		return nil, true
-	default:
-		p.reading = true
-		go p.fill()
+		return nil
+	case wait == 0:
+		return nil
 	}
-	return p.waiter(), false
+	p.reading = true
+	go p.fill()
+	return p.waiter()
 }
 
 // full reports whether there is nothing more to look at. mu is held.
