@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -69,7 +70,7 @@ func (b *guardBody) sum() {
 
 func (b *guardBody) tell(end End) {
 	if b.g.OnEnd != nil {
-		guardHook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
+		layer.Hook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -105,12 +106,12 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		return j.page(req, resp, page)
 	}
 	if resp.ContentLength > inspectLimit {
-		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
 		return resp, nil
 	}
 	data, over, err := readUpTo(resp.Body, o, inspectLimit, resp.ContentLength)
 	if over {
-		resp.Body = &prefixBody{head: data, err: err, rc: resp.Body, judged: true}
+		resp.Body = newPrefixBody(data, err, resp.Body, true)
 		return resp, nil
 	}
 	_ = resp.Body.Close()
@@ -209,7 +210,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 
 func (j *judge) report(req *http.Request, resp *http.Response, r Report) {
 	if j.onVerdict != nil {
-		guardHook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
+		layer.Hook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
 	}
 }
 
