@@ -94,7 +94,7 @@ func rejectionReason(open *breaker.OpenError) string {
 
 // ending is who ended the call, for which the layers below returned err.
 func (c *call) ending(err error) ending.Ending {
-	if c.timedOut.Load() {
+	if c.timedOut() {
 		return ending.Ending{By: ending.Timer, Limit: c.limit()}
 	}
 	e := ending.Under(c.caller, c.canceled, err)

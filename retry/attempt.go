@@ -2,14 +2,12 @@ package retry
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
@@ -109,65 +107,29 @@ func (f *flight) release() <-chan struct{} {
 	return f.idle
 }
 
-// limit is the context of an attempt that is bounded by the attempt timeout: up
-// to the return of the base transport, which is when the answer is handed out.
-// Layers below that hold an answer back return when they let go of it.
-type limit struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	state  atomic.Int32 // of limitRunning, limitStopped, limitFired
-	err    *ending.TimeoutError
-}
-
-const (
-	limitRunning = iota
-	limitStopped
-	limitFired
-)
-
-func newLimit(ctx context.Context, after time.Duration) *limit {
-	l := &limit{err: &ending.TimeoutError{What: "attempt_timeout", After: after}}
-	l.Context, l.cancel = context.WithCancelCause(ctx)
-	l.timer = time.AfterFunc(after, func() {
-		if l.state.CompareAndSwap(limitRunning, limitFired) {
-			l.cancel(l.err)
-		}
-	})
-	return l
-}
-
-// stop stops the timer and reports whether it came in time.
-func (l *limit) stop() bool {
-	if l.state.CompareAndSwap(limitRunning, limitStopped) {
-		l.timer.Stop()
-	}
-	return l.state.Load() == limitStopped
-}
-
-// roundTrip sends r, whose context is or descends from l.
-func (l *limit) roundTrip(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+// sendWithin sends r, whose context is or descends from l, under the attempt
+// timeout. That ends when base returns, which is when the answer is handed out:
+// a layer below that holds one back returns when it lets go of it.
+func sendWithin(l *layer.Limit, base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	returned := false
 	defer func() {
 		if !returned { // base panicked
-			l.stop()
-			l.cancel(nil)
+			l.Release()
 		}
 	}()
 	resp, err := layer.Send(base, r)
 	returned = true
-	inTime := l.stop()
-	// The caller may have been first even if the timer fired.
-	if late := !inTime && errors.Is(context.Cause(l), l.err); late {
+	inTime := l.Stop()
+	switch {
+	case !inTime:
 		if resp != nil {
 			_ = resp.Body.Close()
 		}
-		return nil, l.err
-	}
-	if resp == nil {
-		l.cancel(nil)
+		return nil, context.Cause(l)
+	case err != nil:
+		l.Release()
 		return nil, err
 	}
-	resp.Body = layer.AtEnd(resp.Body, func() { l.cancel(nil) })
+	resp.Body = layer.AtEnd(resp.Body, l.Release)
 	return resp, nil
 }

@@ -61,7 +61,7 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 	t := c.t
 	o := outcome{Attempt: Attempt{Number: n, Wait: wait}}
 	r, ctx := c.req, c.req.Context()
-	var l *limit
+	var l *layer.Limit
 	var f *flight
 	// Without hooks and retries nobody needs to know what was sent.
 	trace := t.OnAttempt != nil || t.set.maxRetries > 0 && !c.once
@@ -71,7 +71,7 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 			return o, err
 		}
 		if t.set.attemptTimeout > 0 {
-			l = newLimit(ctx, t.set.attemptTimeout)
+			l = layer.NewLimit(ctx, t.set.attemptTimeout, &ending.TimeoutError{What: "attempt_timeout", After: t.set.attemptTimeout})
 			ctx = l
 		}
 		if trace {
@@ -91,14 +91,14 @@ func (c *call) attempt(n int, wait time.Duration) (outcome, error) {
 		o.Start = time.Now()
 	}
 	if l != nil {
-		o.resp, o.Err = l.roundTrip(t.base, r)
+		o.resp, o.Err = sendWithin(l, t.base, r)
 	} else {
 		o.resp, o.Err = layer.Send(t.base, r)
 	}
 	if t.observe {
 		o.Elapsed = time.Since(o.Start)
 	}
-	c.settle(&o, r, l, f)
+	c.settle(&o, r, f)
 	if t.OnAttempt != nil {
 		layer.Hook(nil, "OnAttempt", func() { t.OnAttempt(c.req, o.Attempt) })
 	}
@@ -146,9 +146,9 @@ func (c *call) released() error {
 	return err
 }
 
-// settle completes the outcome of an attempt: r is the request that it sent, l
-// and f may be nil.
-func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
+// settle completes the outcome of an attempt: r is the request that it sent, f
+// may be nil.
+func (c *call) settle(o *outcome, r *http.Request, f *flight) {
 	c.failed = o.Err != nil
 	if o.resp != nil {
 		o.Status, o.Sent = o.resp.StatusCode, true

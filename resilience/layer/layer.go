@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -80,7 +81,7 @@ func CloseIdle(rt http.RoundTripper) {
 }
 
 // Hook calls a func of the user's, under no lock of ours, and reports whether it
-// returned. A panic in it is logged and goes no further. A hook that ends its
+// returned. A panic in it goes no further; the log gets its kind. A hook that ends its
 // goroutine (runtime.Goexit, as testing.T.FailNow does) is logged too, and then
 // only the deferred calls of our frames run: whoever holds something releases
 // it by defer. A nil l is silent.
@@ -92,7 +93,7 @@ func Hook(l *slog.Logger, name string, hook func(), attrs ...any) (returned bool
 		}
 		what := "the hook ended its goroutine"
 		if v != nil {
-			what = text(v)
+			what = describe(v)
 		}
 		defer func() { _ = recover() }() // a handler that panics costs its line only
 		l.With(attrs...).Error("surefoot: panic in a hook", "hook", name, "panic", what)
@@ -101,12 +102,12 @@ func Hook(l *slog.Logger, name string, hook func(), attrs ...any) (returned bool
 	return true
 }
 
-// text formats the value of a panic, whose own methods may panic again.
-func text(v any) (s string) {
-	defer func() {
-		if recover() != nil {
-			s = fmt.Sprintf("%T", v)
-		}
-	}()
-	return fmt.Sprint(v)
+// describe names the kind of a panic. What the value itself says stays out of the
+// log, since it may quote a prompt or a credential; the runtime's own faults
+// (nil pointer, index out of range) quote nothing.
+func describe(v any) string {
+	if fault, ok := v.(runtime.Error); ok {
+		return fault.Error()
+	}
+	return fmt.Sprintf("%T", v)
 }
