@@ -24,6 +24,7 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 		resp.Request = c.request()
 	}
 	c.mu.Lock()
+	c.takeBack()
 	c.rec.Status = resp.StatusCode
 	c.mu.Unlock()
 	c.watch(resp)

@@ -161,3 +161,68 @@ func TestTimeLimitsOfAStreamThatIsHeldWhole(t *testing.T) {
 		assert.Equal(t, resilience.OutcomeTimeout, rec.last(t).Outcome)
 	})
 }
+
+// A server that begins a page and then falls silent is no reason to wait: the
+// page is a failure whatever follows.
+func TestAPageThatHangsIsAFailureSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry.MaxRetries = 0
+		tr, _ := build(t, drip{"text/html", []string{"<!DOCTYPE html><html>", ""}, false}, p)
+		start := time.Now()
+		status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 502, status)
+		assert.LessOrEqual(t, time.Since(start), time.Second)
+	})
+}
+
+// A failure is no stream, whatever its label: it is retried like any other.
+func TestAFailureLabelledAsAStreamIsRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr, rec := build(t, play(
+			reply{status: 503, body: "event: error\n\n", header: http.Header{"Content-Type": {"text/event-stream"}}},
+			reply{status: 200, body: okJSON},
+		), quick())
+		status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		assert.Len(t, rec.last(t).Attempts, 2)
+	})
+}
+
+// Where the next attempt cannot be made, the answer in hand goes back with all
+// that is known of it.
+func TestTheAnswerInHandKeepsItsRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		req := chat(t, t.Context(), plainBody)
+		var sent int
+		get := req.GetBody
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			sent++
+			return play(reply{status: 200, body: `{"choices":[]}`}).RoundTrip(r)
+		})
+		tr, rec := build(t, base, quick())
+		req.GetBody = func() (io.ReadCloser, error) {
+			if sent > 0 {
+				return nil, io.ErrClosedPipe
+			}
+			return get()
+		}
+		resp, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, 502, resp.StatusCode)
+		c := rec.last(t)
+		assert.Len(t, c.Attempts, 1)
+		assert.True(t, c.Unmasked)
+		assert.Equal(t, `{"choices":[]}`, string(c.Original))
+		assert.Equal(t, "no_choices", c.Empty)
+		assert.Equal(t, resilience.OutcomeError, c.Outcome)
+	})
+}

@@ -116,10 +116,8 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	if c == nil {
 		return
 	}
-	c.mu.Lock() // what was known of the dropped answer goes with it
-	c.failure, c.judged, c.end = nil, false, nil
-	c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted = false, nil, "", false
-	c.rec.FirstEvent = 0
+	c.mu.Lock()
+	c.setAside()
 	c.mu.Unlock()
 	t.log.retry(c, a, wait)
 	t.metrics.retry(c)

@@ -44,6 +44,7 @@ type call struct {
 	judged   bool             // guarded by mu; the answer was inspected whole
 	end      *streamguard.End // guarded by mu; how the guarded stream ended
 	done     bool             // guarded by mu
+	before   *aside           // guarded by mu; nil: nothing was dropped
 	attempts [1]retry.Attempt
 	body     body // of the one response that is handed out
 }
@@ -80,6 +81,41 @@ func (c *call) snapshot() Call {
 	rec := c.rec
 	rec.Attempts = slices.Clone(c.rec.Attempts)
 	return rec
+}
+
+// aside is what was known of an answer that was dropped for another attempt.
+type aside struct {
+	attempts   int // by then
+	failure    *wire.Failure
+	judged     bool
+	end        *streamguard.End
+	unmasked   bool
+	original   []byte
+	empty      string
+	accepted   bool
+	firstEvent time.Duration
+}
+
+// setAside makes room for what the next attempt brings. mu is held.
+func (c *call) setAside() {
+	c.before = &aside{
+		len(c.rec.Attempts), c.failure, c.judged, c.end,
+		c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent,
+	}
+	c.failure, c.judged, c.end = nil, false, nil
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent = false, nil, "", false, 0
+}
+
+// takeBack is for a call whose next attempt never came, so that the dropped
+// answer goes back after all. mu is held.
+func (c *call) takeBack() {
+	b := c.before
+	if b == nil || b.attempts != len(c.rec.Attempts) {
+		return
+	}
+	c.failure, c.judged, c.end = b.failure, b.judged, b.end
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty = b.unmasked, b.original, b.empty
+	c.rec.Accepted, c.rec.FirstEvent = b.accepted, b.firstEvent
 }
 
 // startTimer bounds the call by Policy.Timeout until its answer is handed out.

@@ -53,7 +53,8 @@ type Transport struct {
 	// for a func that knows wire formats.
 	Replayable func(*http.Request) Replay
 	// Judge looks at an answer that would be retried, with up to 64 KiB of its
-	// body, which it must not change or keep. Nil has nothing to add.
+	// body as far as they come within half a second; it must not change or keep
+	// them. Nil has nothing to add.
 	Judge func(*http.Request, *http.Response, []byte) Advice
 	// Deadline returns a limit of the whole call beside the context's. Nil is
 	// none.

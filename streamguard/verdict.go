@@ -101,9 +101,10 @@ func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.Response, error) {
 	if wire.Sniff(o.head) == wire.ShapeHTML {
 		// A page is a failure whatever follows; what is kept of it is bounded.
-		page, _, _ := readUpTo(resp.Body, o, originalLimit, resp.ContentLength)
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
+		page := layer.Peek(resp, originalLimit, layer.PeekTime)
 		_ = resp.Body.Close()
-		return j.page(req, resp, page)
+		return j.page(req, resp, page.Head())
 	}
 	if resp.ContentLength > inspectLimit {
 		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
