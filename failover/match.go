@@ -93,7 +93,6 @@ func compile(p Policy) (*rules, []error) {
 		errs []error
 		def  = DefaultPolicy()
 	)
-	// The entries count as they are written, so that an error can name one.
 	statuses := p.RetryOnStatuses
 	if len(statuses) == 0 {
 		statuses = def.RetryOnStatuses
