@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,7 @@ type dripping struct {
 	drip
 	req    *http.Request
 	left   []string
+	once   sync.Once
 	closed chan struct{}
 }
 
@@ -67,10 +69,7 @@ func (d *dripping) Read(p []byte) (int, error) {
 }
 
 func (d *dripping) Close() error {
-	if d.closed != nil {
-		close(d.closed)
-		d.closed = nil
-	}
+	d.once.Do(func() { close(d.closed) })
 	return nil
 }
 
