@@ -67,12 +67,18 @@
 //
 // # Deadlines
 //
-// Give every call a deadline, by its context or by http.Client.Timeout. The
-// stack's own timers bound what they are named for: timeout and attempt_timeout
-// end with the response headers, idle_timeout begins with the first byte. A
-// server that sends headers and then nothing is caught by first_event_timeout
-// on a stream, and otherwise by the caller's deadline alone, since some
-// providers generate for minutes between the two.
+// Give every call a deadline, by its context or by http.Client.Timeout, or set
+// timeout: it is off by default, since some providers generate for minutes.
+// timeout, attempt_timeout and a target's timeout end when the answer is handed
+// out: a whole answer read and judged, a stream's first data event (with
+// hold_until what it waits for), any other answer's headers. A server that sends
+// headers, or blank lines, and then nothing is thus bounded by each of them.
+// idle_timeout begins with the first byte and bounds silence alone.
+//
+// What the library reads of an answer that may still go back (for advice, for
+// a phrase, while another target is tried) is bounded by 64 KiB and half a
+// second. The answer stays whole: what was read comes first, then the rest as
+// it arrives.
 //
 // # What an SDK above should know
 //

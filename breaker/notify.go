@@ -2,9 +2,10 @@ package breaker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // maxEvents bounds the state changes that wait while a hook is busy. A hook
@@ -83,9 +84,7 @@ func (n *notifier) drain() {
 func (n *notifier) call(e event, lost int) {
 	returned := false
 	defer func() {
-		if r := recover(); r != nil {
-			n.write(slog.LevelError, "surefoot: circuit breaker hook panicked", e, slog.String("panic", fmt.Sprint(r)))
-		} else if !returned {
+		if !returned {
 			n.drain()
 		}
 	}()
@@ -98,21 +97,21 @@ func (n *notifier) call(e event, lost int) {
 	}
 	n.write(level, "surefoot: circuit breaker state changed", e)
 	if n.hook != nil {
-		n.hook(e.key, e.from, e.to)
+		layer.Hook(n.log, "OnStateChange", func() { n.hook(e.key, e.from, e.to) }, n.attrs(e)...)
 	}
 	returned = true
 }
 
 // write logs; a handler that panics costs its line only.
-func (n *notifier) write(level slog.Level, msg string, e event, more ...slog.Attr) {
+func (n *notifier) write(level slog.Level, msg string, e event, more ...any) {
 	if n.log == nil {
 		return
 	}
 	defer func() { _ = recover() }()
-	n.log.LogAttrs(context.Background(), level, msg, append([]slog.Attr{
-		slog.String("provider", n.provider),
-		slog.String("key", e.key),
-		slog.String("from", e.from.String()),
-		slog.String("to", e.to.String()),
-	}, more...)...)
+	n.log.Log(context.Background(), level, msg, append(n.attrs(e), more...)...)
+}
+
+// attrs are what every line about an event has.
+func (n *notifier) attrs(e event) []any {
+	return []any{"provider", n.provider, "key", e.key, "from", e.from.String(), "to", e.to.String()}
 }

@@ -106,7 +106,7 @@ func TestHookPanics(t *testing.T) {
 	assert.Equal(t, breaker.Open, b.State())
 	b.Reset()
 	assert.Equal(t, 2, calls, "the next change is told again")
-	assert.Contains(t, log.String(), `level=ERROR msg="surefoot: circuit breaker hook panicked" provider=acme key="" from=closed to=open panic=boom`)
+	assert.Contains(t, log.String(), `level=ERROR msg="surefoot: panic in a hook" provider=acme key="" from=closed to=open hook=OnStateChange panic=string`)
 	assert.Contains(t, log.String(), `level=WARN msg="surefoot: circuit breaker state changed" provider=acme key="" from=closed to=open`)
 	assert.Contains(t, log.String(), `level=INFO msg="surefoot: circuit breaker state changed" provider=acme key="" from=open to=closed`)
 }

@@ -86,6 +86,10 @@ func (p *Permit) clear() {
 // one attempt and no retries.
 func (p *Permit) Probe() bool { return p.probe != 0 }
 
+// BreakerClosed reports whether the breaker of the call is closed now, so that
+// the call may go on with another attempt; an inert permit has none in its way.
+func (p *Permit) BreakerClosed() bool { return p.breaker == nil || p.breaker.State() == Closed }
+
 // Settled reports whether the verdict has been given; an inert permit has
 // nothing to settle and reports true.
 func (p *Permit) Settled() bool {

@@ -18,8 +18,9 @@ type Policy struct {
 	// Scope is [ScopeProvider] (also "") or [ScopeModel].
 	Scope string
 	// FailureOnStatuses lists the statuses ("429") and classes ("5xx") that
-	// are failures. Nil is the default list, empty is none; transport failures
-	// and local timeouts count either way.
+	// are failures. Nil is the default list, which the word "default" stands
+	// for inside a list; empty is none; transport failures and local timeouts
+	// count either way.
 	FailureOnStatuses []string
 	// FailureThreshold is how many consecutive failures open the breaker.
 	// 0 disables it.

@@ -2,19 +2,18 @@ package breaker
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // A Transport is an [http.RoundTripper] that asks a breaker before every call
 // and tells it how the call ended. A rejection is an [*OpenError]. The zero
-// Transport has no breaker and sends everything through
-// [http.DefaultTransport].
+// Transport has no breaker and sends everything through what a nil Base is.
 //
 // Used alone it judges by status, context and error: a failure is a listed
 // status, a local timeout or any transport error; 2xx and 3xx are successes;
@@ -25,7 +24,8 @@ import (
 // The fields must not be changed after the first use. It is safe for concurrent
 // use.
 type Transport struct {
-	// Base sends the calls. Nil is [http.DefaultTransport].
+	// Base sends the calls. Nil is a clone of [http.DefaultTransport] that waits
+	// up to 600 s for response headers.
 	Base http.RoundTripper
 	// Policy is checked at first use; with an invalid one every RoundTrip
 	// fails and nothing is sent.
@@ -49,16 +49,17 @@ type Transport struct {
 	OnStateChange func(key string, from, to State)
 	Logger        *slog.Logger
 
+	below    layer.Base
 	once     sync.Once
 	breakers *Map // nil: see err
-	failures statusSet
+	failures layer.StatusSet
 	err      error // the policy's fault
 }
 
 // init resolves the configuration once.
 func (t *Transport) init() *Map {
 	t.once.Do(func() {
-		t.failures = compileStatuses(t.Policy.FailureOnStatuses)
+		t.failures, _ = t.Policy.failures()
 		t.breakers, t.err = NewMap(Config{
 			Policy:        t.Policy,
 			Provider:      t.Provider,
@@ -69,12 +70,7 @@ func (t *Transport) init() *Map {
 	return t.breakers
 }
 
-func (t *Transport) base() http.RoundTripper {
-	if t.Base != nil {
-		return t.Base
-	}
-	return http.DefaultTransport
-}
+func (t *Transport) base() http.RoundTripper { return t.below.Of(t.Base) }
 
 // RoundTrip sends the request unless its breaker rejects it. The request's body
 // is closed in any case.
@@ -100,8 +96,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	dead := ending.Of(req, nil).By != ending.Upstream
 	exit, sent = Failure, true
-	resp, err := t.base().RoundTrip(req)
-	resp, err = t.sound(resp, err)
+	resp, err := layer.Send(t.base(), req)
 	if p.breaker == nil {
 		return resp, err // there is no breaker
 	}
@@ -135,20 +130,6 @@ func (t *Transport) key(req *http.Request) string {
 	return t.Key(req)
 }
 
-// sound holds a Base to the contract of [http.RoundTripper].
-func (t *Transport) sound(resp *http.Response, err error) (*http.Response, error) {
-	switch {
-	case err != nil && resp != nil:
-		if resp.Body != nil {
-			_ = resp.Body.Close()
-		}
-		return nil, err
-	case err == nil && resp == nil:
-		return nil, fmt.Errorf("breaker: base transport of provider %s returned neither response nor error", t.Provider)
-	}
-	return resp, err
-}
-
 // judge is the verdict on what the base returned; dead says that the context
 // was done before.
 func (t *Transport) judge(req *http.Request, resp *http.Response, err error, dead, probe bool) Verdict {
@@ -170,7 +151,7 @@ func (t *Transport) judge(req *http.Request, resp *http.Response, err error, dea
 func (t *Transport) JudgeStatus(status int, probe bool) Verdict {
 	t.init()
 	switch {
-	case t.failures.has(status):
+	case t.failures.Has(status):
 		return Failure
 	case probe, status >= 200 && status < 400:
 		return Success
@@ -212,7 +193,5 @@ func (t *Transport) Reset(key string) {
 
 // CloseIdleConnections passes on to Base.
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	layer.CloseIdle(t.base())
 }

@@ -241,7 +241,7 @@ func TestJudgedByContext(t *testing.T) {
 			tr.Base = play(func(*http.Request) (*http.Response, error) { return nil, nil })
 			resp, err := tr.RoundTrip(request(ctx))
 			assert.Nil(t, resp)
-			assert.ErrorContains(t, err, "acme")
+			assert.ErrorContains(t, err, "neither a response nor an error")
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,12 +22,8 @@ func (p Policy) Validate() error {
 	default:
 		bad("scope", "unknown scope %q, expected %q or %q", p.Scope, ScopeProvider, ScopeModel)
 	}
-	for i, w := range p.FailureOnStatuses {
-		if !new(statusSet).addWord(w) {
-			bad(fmt.Sprintf("failure_on_statuses[%d]", i),
-				"%q is neither a status 100 to 599 nor a class 1xx to 5xx", w)
-		}
-	}
+	_, faults := p.failures()
+	errs = append(errs, faults...)
 	if p.FailureThreshold < 0 {
 		bad("failure_threshold", "is %d, expected 0 (off) or more", p.FailureThreshold)
 	}

@@ -41,9 +41,9 @@ func TestNewChainRefuses(t *testing.T) {
 		"(a).base_url: want an absolute":     {targets: []failover.Target{{Name: "a", BaseURL: "h.example/v1"}}},
 		"(a).base_url: is no URL":            {targets: []failover.Target{{Name: "a", BaseURL: "http://h:secret"}}},
 		"failover.max_attempts: -1":          {failover.Policy{MaxAttempts: -1}, []failover.Target{one}},
-		"retry_on_statuses: \"600\"":         {failover.Policy{RetryOnStatuses: []string{"600"}}, []failover.Target{one}},
-		"retry_on_statuses: \"6xx\"":         {failover.Policy{RetryOnStatuses: []string{"6xx"}}, []failover.Target{one}},
-		"retry_on_statuses: \"\"":            {failover.Policy{RetryOnStatuses: []string{""}}, []failover.Target{one}},
+		"retry_on_statuses[0]: \"600\"":      {failover.Policy{RetryOnStatuses: []string{"600"}}, []failover.Target{one}},
+		"retry_on_statuses[0]: \"6xx\"":      {failover.Policy{RetryOnStatuses: []string{"6xx"}}, []failover.Target{one}},
+		"retry_on_statuses[0]: \"\"":         {failover.Policy{RetryOnStatuses: []string{""}}, []failover.Target{one}},
 		"phrase \"404 5xx\" has no word":     {failover.Policy{RetryOnErrors: []string{"404 5xx"}}, []failover.Target{one}},
 		"phrase \" \" has no word":           {failover.Policy{RetryOnErrors: []string{" "}}, []failover.Target{one}},
 		"phrase \"999 gone\": \"999\" is ne": {failover.Policy{RetryOnErrors: []string{"999 gone"}}, []failover.Target{one}},
@@ -380,7 +380,7 @@ func TestHooksAndLog(t *testing.T) {
 	assert.Equal(t, 503, seen[0].Status)
 	assert.Contains(t, buf.String(), "target=b/2")
 	assert.Contains(t, buf.String(), "reason=503")
-	assert.Contains(t, buf.String(), "hook panicked")
+	assert.Contains(t, buf.String(), "panic in a hook")
 	assert.NotContains(t, buf.String(), "SECRET")
 	assert.NotContains(t, buf.String(), "hi\"")
 }

@@ -1,9 +1,7 @@
 package failover
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
@@ -11,13 +9,8 @@ import (
 
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
-)
-
-const (
-	maxPeeked  = 64 << 10               // of an error's body, read for its code and message
-	maxDrained = 256 << 10              // of a dropped answer, read so that its connection is reused
-	drainTime  = 100 * time.Millisecond // for that
 )
 
 // exchange is a call over HTTP.
@@ -197,7 +190,7 @@ func (x *exchange) text(r *result) (code, message string) {
 	}
 	f, ok := resilience.FailureOf(r.resp)
 	if !ok || f.Code == "" && f.Type == "" && f.Message == "" {
-		head := peekBody(r.resp)
+		head := layer.Peek(r.resp, layer.PeekBytes, layer.PeekTime).Head()
 		read := wire.ParseFailure(r.status, head)
 		if f = &read; f.Code == "" && f.Type == "" && f.Message == "" {
 			f.Message = plainText(r.resp.Header.Get("Content-Type"), head)
@@ -225,62 +218,21 @@ func plainText(contentType string, body []byte) string {
 	return string(body)
 }
 
-// peekBody reads the head of the body and puts it back: the body that the
-// caller gets is whole.
-func peekBody(resp *http.Response) []byte {
-	if resp.Body == nil || resp.Body == http.NoBody {
-		return nil
-	}
-	var buf bytes.Buffer
-	_, err := buf.ReadFrom(io.LimitReader(resp.Body, maxPeeked))
-	resp.Body = putBack(buf.Bytes(), resp.Body, err)
-	return buf.Bytes()
-}
+// holdTime is how long the next target waits for the answer before it to come
+// whole, so that its connection is free.
+const holdTime = 100 * time.Millisecond
 
-// putBack returns a body whose head was read, up to err if that is not nil.
-func putBack(head []byte, body io.ReadCloser, err error) io.ReadCloser {
-	rest := io.Reader(body)
-	if err != nil {
-		rest = failing{err}
-	}
-	return &prefixed{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: body}
-}
-
-// failing is a reader that met err before.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// hold implements runner. A small body is read to its end, so that the
-// connection is free for the next target and the answer can still go back.
+// hold implements runner. A small body that comes at once is read to its end, so
+// that its connection is free for the next target; any can still go back whole.
 func (x *exchange) hold(r *result) {
-	if r.resp == nil || r.resp.Body == nil || r.resp.Body == http.NoBody {
-		return
+	if r.resp != nil {
+		layer.Peek(r.resp, layer.PeekBytes+1, holdTime)
 	}
-	body := r.resp.Body
-	stop := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a blocked Read
-	var buf bytes.Buffer
-	_, err := buf.ReadFrom(io.LimitReader(body, maxPeeked+1))
-	stop.Stop()
-	if head := buf.Bytes(); err == nil && len(head) <= maxPeeked {
-		_ = body.Close() // read to its end
-		r.resp.Body = io.NopCloser(bytes.NewReader(head))
-		return
-	}
-	r.resp.Body = putBack(buf.Bytes(), body, err)
 }
 
-// drop implements runner: the rest of a small answer is read, so that the
-// connection can be used again, and in any case it is closed soon.
+// drop implements runner.
 func (x *exchange) drop(r *result) {
-	if r.resp == nil || r.resp.Body == nil {
-		return
+	if r.resp != nil {
+		layer.Drain(r.resp, holdTime)
 	}
-	body := r.resp.Body
-	if r.resp.ContentLength <= maxDrained {
-		stop := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a blocked Read
-		_, _ = io.CopyN(io.Discard, body, maxDrained)                  // whatever ends it, the body is dropped
-		stop.Stop()
-	}
-	_ = body.Close() // nobody will see the answer or what is wrong with it
 }

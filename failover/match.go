@@ -2,45 +2,10 @@ package failover
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
-
-// statusSet holds the statuses 100 to 599, a bit each.
-type statusSet [10]uint64
-
-func (s *statusSet) has(status int) bool {
-	return status >= 0 && status < 640 && s[status/64]&(1<<(status%64)) != 0
-}
-
-// add takes a code ("429") or a class ("5xx").
-func (s *statusSet) add(word string) error {
-	lo, hi, ok := parseStatus(word)
-	if !ok {
-		return fmt.Errorf("%q is neither a status 100 to 599 nor a class 1xx to 5xx", word)
-	}
-	for c := lo; c <= hi; c++ {
-		s[c/64] |= 1 << (c % 64)
-	}
-	return nil
-}
-
-// parseStatus reads a code or a class as an inclusive range.
-func parseStatus(word string) (lo, hi int, ok bool) {
-	word = strings.TrimSpace(word)
-	if len(word) != 3 || word[0] < '1' || word[0] > '5' {
-		return 0, 0, false
-	}
-	if isClass(word) {
-		lo = int(word[0]-'0') * 100
-		return lo, lo + 99, true
-	}
-	if !digits(word) {
-		return 0, 0, false
-	}
-	n, err := strconv.Atoi(word)
-	return n, n, err == nil
-}
 
 func isClass(word string) bool { return len(word) == 3 && strings.EqualFold(word[1:], "xx") }
 
@@ -57,7 +22,7 @@ func digits(s string) bool {
 type phrase struct {
 	text     string // as configured
 	words    []string
-	statuses []statusSet // all of them must hold the status
+	statuses []layer.StatusSet // all of them must hold the status
 }
 
 // parsePhrase compiles one phrase. A numeric word is a status or a class; at
@@ -70,8 +35,8 @@ func parsePhrase(text string) (phrase, error) {
 			p.words = append(p.words, word)
 			continue
 		}
-		var set statusSet
-		if err := set.add(word); err != nil {
+		var set layer.StatusSet
+		if err := set.Add(word); err != nil {
 			return p, fmt.Errorf("phrase %q: %w", text, err)
 		}
 		p.statuses = append(p.statuses, set)
@@ -86,7 +51,7 @@ func parsePhrase(text string) (phrase, error) {
 // code and message in lower case, and the status is the phrase's.
 func (p *phrase) matches(status int, text string) bool {
 	for i := range p.statuses {
-		if !p.statuses[i].has(status) {
+		if !p.statuses[i].Has(status) {
 			return false
 		}
 	}
@@ -100,12 +65,9 @@ func (p *phrase) matches(status int, text string) bool {
 
 // rules are a policy's compiled lists.
 type rules struct {
-	statuses statusSet
+	statuses layer.StatusSet
 	phrases  []phrase
 }
-
-// builtIn stands in a list for the default one.
-const builtIn = "default"
 
 // listed returns a policy's list with the default one in place of the word for
 // it, and of an empty list.
@@ -115,7 +77,7 @@ func listed(own, def []string) []string {
 	}
 	var out []string
 	for _, entry := range own {
-		if strings.EqualFold(strings.TrimSpace(entry), builtIn) {
+		if layer.IsDefault(entry) {
 			out = append(out, def...)
 			continue
 		}
@@ -131,14 +93,12 @@ func compile(p Policy) (*rules, []error) {
 		errs []error
 		def  = DefaultPolicy()
 	)
-	statuses := listed(p.RetryOnStatuses, def.RetryOnStatuses)
-	phrases := listed(p.RetryOnErrors, def.RetryOnErrors)
-	for _, s := range statuses {
-		if err := r.statuses.add(s); err != nil {
-			errs = append(errs, fmt.Errorf("failover.retry_on_statuses: %w", err))
-		}
+	statuses := p.RetryOnStatuses
+	if len(statuses) == 0 {
+		statuses = def.RetryOnStatuses
 	}
-	for _, s := range phrases {
+	r.statuses, errs = layer.ParseStatuses("failover.retry_on_statuses", statuses, def.RetryOnStatuses)
+	for _, s := range listed(p.RetryOnErrors, def.RetryOnErrors) {
 		ph, err := parsePhrase(s)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("failover.retry_on_errors: %w", err))

@@ -19,7 +19,7 @@ type Target struct {
 	Transport http.RoundTripper         // usually a *resilience.Transport; another *Chain works; nil: the default stack
 	Weight    int                       // for round_robin; 0 counts as 1
 	Cost      float64                   // for cost: the cheapest is first
-	Timeout   time.Duration             // of this target's call, up to the response headers (streams: first data event); 0: none
+	Timeout   time.Duration             // of this target's call, until its answer is handed out; 0: none
 	Disabled  bool                      // never tried
 	Lenient   bool                      // a clean end of a stream after content is an end
 	Allow     func(*http.Request) bool  // nil: everyone

@@ -6,6 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 const scope = "github.com/surefoot-go/surefoot/failover"
@@ -94,16 +96,9 @@ func (t *telemetry) attempt(ctx context.Context, tg *target, a Attempt) {
 	if t.attempts != nil {
 		t.attempts.Add(ctx, 1, tg.tele[attemptOutcome(&a)])
 	}
-	if t.hook == nil {
-		return
+	if t.hook != nil {
+		layer.Hook(t.log, "OnAttempt", func() { t.hook(ctx, a) })
 	}
-	defer func() {
-		// A fault of the hook must not become one of the call.
-		if p := recover(); p != nil && t.log != nil {
-			t.log.ErrorContext(ctx, "surefoot: failover hook panicked")
-		}
-	}()
-	t.hook(ctx, a)
 }
 
 // moved logs that the call goes on to another target, and why.

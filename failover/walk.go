@@ -219,7 +219,7 @@ func (w *walk) abandon() {
 // eligible reports whether a failure of the first target tried makes the call
 // fail over. From then on every failure does.
 func (w *walk) eligible(r *result) bool {
-	if w.tried > 1 || r.certain || w.call.sweeping() || w.chain.rules.statuses.has(r.status) {
+	if w.tried > 1 || r.certain || w.call.sweeping() || w.chain.rules.statuses.Has(r.status) {
 		return true
 	}
 	code, message := w.runner.text(r)

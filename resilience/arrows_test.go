@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"resilience/ending":       nil,
 	"resilience/layer":        {"resilience/ending"},
 	"retry":                   {"resilience/ending", "resilience/layer"},
-	"breaker":                 {"resilience/ending"},
+	"breaker":                 {"resilience/ending", "resilience/layer"},
 	"streamguard/wire":        {"resilience/layer"},
 	"resilience/upstreamtest": nil,
 	"streamguard":             {"streamguard/wire", "resilience/ending", "resilience/layer"},
@@ -32,12 +32,12 @@ var arrows = map[string][]string{
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {
-		"resilience", "resilience/ending", "streamguard/wire", "breaker",
+		"resilience", "resilience/ending", "resilience/layer", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"discovery": {"resilience", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
 	"failover/config": {
-		"resilience", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
+		"resilience", "resilience/layer", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
 		"go.yaml.in/yaml/v3",
 	},
 }

@@ -23,11 +23,9 @@
 //	WARN   surefoot: circuit breaker rejected a call        reason, retry_after
 //	WARN   surefoot: empty answer                           reason; unknown_shape is an answer in no known form
 //	WARN   surefoot: incomplete stream                      reason, events, outcome
-//	ERROR  surefoot: panic in a hook                        hook; not of a call
+//	ERROR  surefoot: panic in a hook                        hook, panic; not of a call, and not all have provider
 //	INFO   surefoot: circuit breaker state changed          key, from, to; WARN where it opened
-//	ERROR  surefoot: circuit breaker hook panicked          the same, panic
 //	ERROR  surefoot: circuit breaker hook is too slow, …    the same, dropped
-//	ERROR  surefoot: streamguard hook panicked              hook, panic
 package resilience
 
 import (
@@ -36,18 +34,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 )
-
-// defaultHeaderTimeout bounds the wait for response headers over the default
-// base transport, as the official SDKs' own clients do.
-const defaultHeaderTimeout = 600 * time.Second
 
 // Builder stacks the layers. The zero Builder works; one Builder may build
 // any number of stacks.
@@ -87,6 +83,9 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	if provider == "" {
 		return nil, errors.New("resilience: a provider needs a name")
 	}
+	// The lists stay the caller's, who may go on changing them.
+	p.Retry.RetryOnStatuses = slices.Clone(p.Retry.RetryOnStatuses)
+	p.CircuitBreaker.FailureOnStatuses = slices.Clone(p.CircuitBreaker.FailureOnStatuses)
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("resilience: policy of provider %s: %w", provider, err)
 	}
@@ -101,7 +100,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	}
 	base := b.Base
 	if base == nil {
-		base = defaultBase()
+		base = layer.DefaultBase()
 	}
 	if below, ok := base.(*Transport); ok && !b.Nested {
 		return nil, fmt.Errorf("resilience: the base of provider %s is the stack of provider %s, which would retry and count every attempt: "+
@@ -119,9 +118,6 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	t.std, _ = base.(*http.Transport)
 	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
-	if t.policy.Retry.AttemptTimeout > 0 || t.policy.Timeout > 0 {
-		idle.OnResponse = t.onResponse
-	}
 	unmask := &streamguard.Unmasker{
 		Base: idle, Provider: t.provider, KeepStreams: true, Words: t.words,
 		Inspect: inspect, OnVerdict: t.onVerdict, Logger: b.Logger,
@@ -134,7 +130,7 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	attempts := &retry.Transport{
 		Base: guard, Policy: t.policy.Retry, Traced: t.std != nil,
 		KeepShouldRetry: b.OmitShouldRetry,
-		Replayable:      t.replay, Judge: t.advise, Deadline: deadline,
+		Replayable:      t.replay, Judge: t.advise, Permitted: t.permitted, Deadline: deadline,
 		OnAttempt: t.onAttempt, OnRetry: t.onRetry,
 	}
 	t.breaker = &breaker.Transport{
@@ -142,14 +138,4 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 		Key: t.key, Judge: t.judge, Permit: permit,
 		OnStateChange: t.stateHook(b.OnStateChange), Logger: b.Logger,
 	}
-}
-
-func defaultBase() http.RoundTripper {
-	d, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // somebody replaced it: respect that
-		return http.DefaultTransport
-	}
-	d = d.Clone()
-	d.ResponseHeaderTimeout = defaultHeaderTimeout
-	return d
 }

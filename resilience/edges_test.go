@@ -78,43 +78,7 @@ func TestAcceptEncodingIsTakenOffInAnySpelling(t *testing.T) {
 	assert.Contains(t, req.Header, "accept-encoding", "the caller's request stays as it was")
 }
 
-// slow is a body that comes in two halves.
-type slow struct {
-	halves []string
-	pause  time.Duration
-}
-
-func (s *slow) Read(p []byte) (int, error) {
-	switch len(s.halves) {
-	case 0:
-		return 0, io.EOF
-	case 1:
-		time.Sleep(s.pause)
-	}
-	n := copy(p, s.halves[0])
-	s.halves = s.halves[1:]
-	return n, nil
-}
-
-func (*slow) Close() error { return nil }
-
-// The timeout of a call is up to the response headers, whoever reads the body.
-func TestPolicyTimeoutEndsWithTheHeaders(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := quick()
-		p.Timeout = 100 * time.Millisecond
-		body := &slow{halves: []string{okJSON[:20], okJSON[20:]}, pause: 150 * time.Millisecond}
-		tr, rec := build(t, play(reply{status: 200, rest: body}), p)
-		status, got, err := do(t, tr, chat(t, t.Context(), plainBody))
-		require.NoError(t, err)
-		assert.Equal(t, 200, status)
-		assert.Equal(t, okJSON, got)
-		assert.Equal(t, resilience.OutcomeSuccess, rec.last(t).Outcome)
-	})
-}
-
-// ... and it holds again once the answer turns out to be worth a retry.
+// The timeout of a call holds on through its retries.
 func TestPolicyTimeoutGoesOnWithARetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,7 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 		resp.Request = c.request()
 	}
 	c.mu.Lock()
+	c.takeBack()
 	c.rec.Status = resp.StatusCode
 	c.mu.Unlock()
 	c.watch(resp)
@@ -99,7 +100,7 @@ func rejectionReason(open *breaker.OpenError) string {
 
 // ending is who ended the call, for which the layers below returned err.
 func (c *call) ending(err error) ending.Ending {
-	if c.timedOut.Load() {
+	if c.timedOut() {
 		return ending.Ending{By: ending.Timer, Limit: c.limit()}
 	}
 	e := ending.Under(c.caller, c.canceled, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -108,6 +109,22 @@ func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
 		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(t.policy.Retry.MaxRetries, maxGrown))
 	}
 	c.rec.Attempts = append(c.rec.Attempts, a)
+	if a.Number > 1 {
+		t.metrics.retry(c)
+	}
+}
+
+// permitted says whether a call may go on with another attempt: its breaker may
+// have opened since it was admitted (contract 3).
+func (t *Transport) permitted(req *http.Request) bool {
+	c := callOf(req.Context())
+	if c == nil || c.permit.BreakerClosed() {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rec.NoRetry = ending.ReasonCircuitOpen
+	return false
 }
 
 func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Duration) {
@@ -115,14 +132,10 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	if c == nil {
 		return
 	}
-	c.mu.Lock() // what was known of the dropped answer goes with it
-	c.failure, c.judged, c.end = nil, false, nil
-	c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted = false, nil, "", false
-	c.rec.FirstEvent = 0
+	c.mu.Lock()
+	c.setAside()
 	c.mu.Unlock()
-	c.resumeTimer()
 	t.log.retry(c, a, wait)
-	t.metrics.retry(c)
 }
 
 // onVerdict hears what the unmasker, or the guard while it held a stream
@@ -149,23 +162,12 @@ func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard
 	}
 }
 
-// onResponse hears of the headers of every attempt's answer.
-func (t *Transport) onResponse(req *http.Request) {
-	retry.HeadersArrived(req)
-	if c := callOf(req.Context()); c != nil {
-		c.headersArrived()
-	}
-}
-
 // onStream hears of an answer that is a stream, whether or not the request
 // asked for one: what holds for streaming calls holds for this one from then on.
 func (t *Transport) onStream(req *http.Request) {
 	c := callOf(req.Context())
 	if c == nil {
 		return
-	}
-	if !c.wire.Stream {
-		c.resumeTimer() // up to the first data event
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +180,6 @@ func (t *Transport) onFirst(req *http.Request) {
 	if c == nil {
 		return
 	}
-	c.liftTimer()
 	c.mu.Lock()
 	c.rec.Stream = true
 	if c.rec.FirstEvent == 0 {
@@ -226,10 +227,5 @@ func (t *Transport) ended(c *call) {
 	if t.onCall == nil {
 		return
 	}
-	defer func() {
-		if recover() != nil {
-			t.log.panicked(c.caller, "OnCall")
-		}
-	}()
-	t.onCall(context.WithoutCancel(c.caller), rec)
+	layer.Hook(t.log.l, "OnCall", func() { t.onCall(context.WithoutCancel(c.caller), rec) }, "provider", t.provider)
 }

@@ -1,7 +1,6 @@
 package resilience
 
 import (
-	"context"
 	"log/slog"
 	"time"
 	"unicode/utf8"
@@ -18,16 +17,14 @@ const (
 	eventRejected   = "surefoot: circuit breaker rejected a call" // WARN   reason, retry_after
 	eventEmpty      = "surefoot: empty answer"                    // WARN   reason
 	eventIncomplete = "surefoot: incomplete stream"               // WARN   reason, events, outcome
-	eventPanic      = "surefoot: panic in a hook"                 // ERROR  hook; not of a call's
 )
 
 // logger writes them. The layers below write to the same Logger what only they
 // know:
 //
 //	INFO   surefoot: circuit breaker state changed        provider, key, from, to; WARN where it opened
-//	ERROR  surefoot: circuit breaker hook panicked        the same, panic
 //	ERROR  surefoot: circuit breaker hook is too slow, …  the same, dropped
-//	ERROR  surefoot: streamguard hook panicked            hook, panic
+//	ERROR  surefoot: panic in a hook                      hook, panic; of the breaker's also provider, key, from, to
 type logger struct {
 	l        *slog.Logger // nil: silent
 	provider string
@@ -71,13 +68,6 @@ func (g logger) ended(c *call, rec Call) {
 	if rec.Outcome == OutcomeStreamError {
 		g.event(c, slog.LevelWarn, eventIncomplete,
 			slog.String("reason", rec.Reason), slog.Int("events", rec.Events), slog.String("outcome", rec.Outcome))
-	}
-}
-
-func (g logger) panicked(ctx context.Context, hook string) {
-	if g.l != nil {
-		defer func() { _ = recover() }()
-		g.l.LogAttrs(ctx, slog.LevelError, eventPanic, slog.String("provider", g.provider), slog.String("hook", hook))
 	}
 }
 

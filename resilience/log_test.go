@@ -107,7 +107,7 @@ func TestLogPanicOfAHook(t *testing.T) {
 		OnCall: func(context.Context, resilience.Call) { panic("with a prompt in it") },
 	}
 	assert.Equal(t, []map[string]any{
-		{"level": "ERROR", "msg": "surefoot: panic in a hook", "provider": "eu", "hook": "OnCall"},
+		{"level": "ERROR", "msg": "surefoot: panic in a hook", "provider": "eu", "hook": "OnCall", "panic": "string"},
 	}, lines(t, b, quick(), t.Context(), plainBody, 1))
 }
 

@@ -25,9 +25,10 @@ type Policy struct {
 	Retry          retry.Policy
 	CircuitBreaker breaker.Policy
 	Stream         streamguard.Policy
-	// Timeout bounds a whole call with all its retries, up to the response
-	// headers, on a stream up to its first data event. 0 leaves it to the
-	// caller's client or context.
+	// Timeout bounds a whole call with all its retries until its answer is
+	// handed out: a whole answer read and judged, a stream's first data event
+	// (or what Stream.HoldUntil holds it back for), any other answer's headers.
+	// 0 leaves it to the caller's client or context.
 	Timeout time.Duration
 	// ErrorsAsResponses is [RenderRejections] (also ""), [RenderAll] or
 	// [RenderNone].

@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
@@ -37,9 +37,7 @@ type call struct {
 	permit      breaker.Permit
 	open        *breaker.OpenError // written before the response is handed out
 
-	timer    *time.Timer // of Policy.Timeout
-	cancel   context.CancelCauseFunc
-	timedOut atomic.Bool
+	timer *layer.Limit // of Policy.Timeout; nil: none
 
 	mu       sync.Mutex
 	rec      Call             // guarded by mu
@@ -47,6 +45,7 @@ type call struct {
 	judged   bool             // guarded by mu; the answer was inspected whole
 	end      *streamguard.End // guarded by mu; how the guarded stream ended
 	done     bool             // guarded by mu
+	before   *aside           // guarded by mu; nil: nothing was dropped
 	attempts [1]retry.Attempt
 	body     body // of the one response that is handed out
 }
@@ -85,49 +84,59 @@ func (c *call) snapshot() Call {
 	return rec
 }
 
-// startTimer bounds the call by Policy.Timeout with a cancellation that
-// carries a cause, so that it can be lifted once an answer has begun.
-func (c *call) startTimer() {
-	d := c.t.policy.Timeout
-	if d <= 0 {
+// aside is what was known of an answer that was dropped for another attempt.
+type aside struct {
+	attempts   int // by then
+	failure    *wire.Failure
+	judged     bool
+	end        *streamguard.End
+	unmasked   bool
+	original   []byte
+	empty      string
+	accepted   bool
+	firstEvent time.Duration
+}
+
+// setAside makes room for what the next attempt brings. mu is held.
+func (c *call) setAside() {
+	c.before = &aside{
+		len(c.rec.Attempts), c.failure, c.judged, c.end,
+		c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent,
+	}
+	c.failure, c.judged, c.end = nil, false, nil
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent = false, nil, "", false, 0
+}
+
+// takeBack is for a call whose next attempt never came, so that the dropped
+// answer goes back after all. mu is held.
+func (c *call) takeBack() {
+	b := c.before
+	if b == nil || b.attempts != len(c.rec.Attempts) {
 		return
 	}
-	c.Context, c.cancel = context.WithCancelCause(c.caller)
-	c.timer = time.AfterFunc(d-c.t.now().Sub(c.start), func() {
-		c.timedOut.Store(true)
-		c.cancel(c.limit())
-	})
+	c.failure, c.judged, c.end = b.failure, b.judged, b.end
+	c.rec.Unmasked, c.rec.Original, c.rec.Empty = b.unmasked, b.original, b.empty
+	c.rec.Accepted, c.rec.FirstEvent = b.accepted, b.firstEvent
 }
 
-// headersArrived lifts the call's time limit for what follows the headers of an
-// answer; on a stream it goes on to the first data event.
-func (c *call) headersArrived() {
-	if !c.wire.Stream {
-		c.liftTimer()
-	}
-}
-
-// resumeTimer puts the time limit back on a call that goes on after the headers
-// of an answer: with another attempt, or with a stream that nobody asked for.
-func (c *call) resumeTimer() {
-	if c.timer != nil {
-		c.timer.Reset(c.start.Add(c.t.policy.Timeout).Sub(c.t.now()))
+// startTimer bounds the call by Policy.Timeout until its answer is handed out.
+func (c *call) startTimer() {
+	if d := c.t.policy.Timeout; d > 0 {
+		c.timer = layer.NewLimit(c.caller, d-c.t.now().Sub(c.start), c.limit())
+		c.Context = c.timer
 	}
 }
 
 // liftTimer ends the call's time limit; false if it had passed already.
-func (c *call) liftTimer() bool {
-	if c.timer == nil {
-		return true
-	}
-	return c.timer.Stop() || !c.timedOut.Load()
-}
+func (c *call) liftTimer() bool { return c.timer == nil || c.timer.Stop() }
+
+// timedOut reports whether the call's time limit has ended it.
+func (c *call) timedOut() bool { return c.timer != nil && c.timer.Fired() }
 
 // release frees the context of startTimer.
 func (c *call) release() {
-	if c.cancel != nil {
-		c.timer.Stop()
-		c.cancel(context.Canceled)
+	if c.timer != nil {
+		c.timer.Release()
 	}
 }
 

@@ -2,13 +2,12 @@ package retry
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Attempt is what is known of one attempt once it has ended.
@@ -72,92 +71,29 @@ func (f *flight) getConn(string) { f.asked.Store(true) }
 
 func (f *flight) gotConn(httptrace.GotConnInfo) { f.connected.Store(true) }
 
-// limit is the context of an attempt that is bounded by the attempt timeout.
-type limit struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	state  atomic.Int32 // of limitRunning, limitStopped, limitFired
-	err    *ending.TimeoutError
-}
-
-const (
-	limitRunning = iota
-	limitStopped
-	limitFired
-)
-
-type limitKey struct{}
-
-func newLimit(ctx context.Context, after time.Duration) *limit {
-	l := &limit{err: &ending.TimeoutError{What: "attempt_timeout", After: after}}
-	l.Context, l.cancel = context.WithCancelCause(ctx)
-	l.timer = time.AfterFunc(after, func() {
-		if l.state.CompareAndSwap(limitRunning, limitFired) {
-			l.cancel(l.err)
-		}
-	})
-	return l
-}
-
-// Value makes the limit visible to [HeadersArrived].
-func (l *limit) Value(key any) any {
-	if key == (limitKey{}) {
-		return l
-	}
-	return l.Context.Value(key)
-}
-
-// stop stops the timer and reports whether it came in time.
-func (l *limit) stop() bool {
-	if l.state.CompareAndSwap(limitRunning, limitStopped) {
-		l.timer.Stop()
-	}
-	return l.state.Load() == limitStopped
-}
-
-// HeadersArrived tells the retry layers above that the response headers of req
-// have come, which stops their attempt timeouts. A layer that holds a response
-// back may have it called from below; without it an attempt's headers count as
-// arrived when the base transport returns. It may be called any number of times
-// and from any goroutine.
-func HeadersArrived(req *http.Request) {
-	for ctx := req.Context(); ; {
-		l, ok := ctx.Value(limitKey{}).(*limit)
-		if !ok {
-			return
-		}
-		l.stop()
-		ctx = l.Context
-	}
-}
-
-// roundTrip sends r, whose context is or descends from l.
-func (l *limit) roundTrip(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+// sendWithin sends r, whose context is or descends from l, under the attempt
+// timeout. That ends when base returns, which is when the answer is handed out:
+// a layer below that holds one back returns when it lets go of it.
+func sendWithin(l *layer.Limit, base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	returned := false
 	defer func() {
 		if !returned { // base panicked
-			l.stop()
-			l.cancel(nil)
+			l.Release()
 		}
 	}()
-	resp, err := base.RoundTrip(r)
+	resp, err := layer.Send(base, r)
 	returned = true
-	inTime := l.stop()
-	// The caller may have been first even if the timer fired.
-	late := !inTime && errors.Is(context.Cause(l), l.err)
+	inTime := l.Stop()
 	switch {
-	case late:
-		if resp != nil && resp.Body != nil {
+	case !inTime:
+		if resp != nil {
 			_ = resp.Body.Close()
 		}
-		return nil, l.err
-	case err != nil || resp == nil:
-		l.cancel(nil)
-	case resp.Body == nil || resp.Body == http.NoBody:
-		l.cancel(nil)
-	default:
-		resp.Body = newEndBody(resp.Body, l.cancel)
+		return nil, context.Cause(l)
+	case err != nil:
+		l.Release()
+		return nil, err
 	}
-	return resp, err
+	resp.Body = layer.AtEnd(resp.Body, l.Release)
+	return resp, nil
 }

@@ -4,11 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // settings is a valid [Policy] with its defaults filled in.
 type settings struct {
-	statuses       statusSet
+	statuses       layer.StatusSet
 	maxRetries     int
 	initial, max   time.Duration
 	factor, jitter float64
@@ -17,8 +19,9 @@ type settings struct {
 }
 
 func (p Policy) settings() settings {
+	statuses, _ := p.statuses("")
 	s := settings{
-		statuses:       newStatusSet(p.RetryOnStatuses),
+		statuses:       statuses,
 		maxRetries:     p.MaxRetries,
 		initial:        p.InitialBackoff,
 		max:            p.MaxBackoff,

@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -195,39 +194,4 @@ func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
-}
-
-// endBody calls end when the body has ended: at its first error, io.EOF
-// included, or when it is closed.
-type endBody struct {
-	io.ReadCloser
-	end context.CancelCauseFunc
-}
-
-func (b *endBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.end(nil)
-	}
-	return n, err
-}
-
-func (b *endBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.end(nil)
-	return err
-}
-
-// endConn is an endBody that can be written to, as the body of a 101 can.
-type endConn struct {
-	endBody
-	io.Writer
-}
-
-func newEndBody(body io.ReadCloser, end context.CancelCauseFunc) io.ReadCloser {
-	b := endBody{ReadCloser: body, end: end}
-	if w, ok := body.(io.Writer); ok {
-		return &endConn{b, w}
-	}
-	return &b
 }

@@ -45,13 +45,13 @@ func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 	t := c.t
 	o := outcome{Attempt: Attempt{Number: n, Wait: wait}}
 	r, ctx := c.req, c.req.Context()
-	var l *limit
+	var l *layer.Limit
 	var f *flight
 	// Without hooks and retries nobody needs to know what was sent.
 	trace := t.OnAttempt != nil || t.set.maxRetries > 0 && !c.once
 	if trace || c.body != nil || t.set.attemptTimeout > 0 {
 		if t.set.attemptTimeout > 0 {
-			l = newLimit(ctx, t.set.attemptTimeout)
+			l = layer.NewLimit(ctx, t.set.attemptTimeout, &ending.TimeoutError{What: "attempt_timeout", After: t.set.attemptTimeout})
 			ctx = l
 		}
 		if trace {
@@ -71,16 +71,16 @@ func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 		o.Start = time.Now()
 	}
 	if l != nil {
-		o.resp, o.Err = l.roundTrip(t.base, r)
+		o.resp, o.Err = sendWithin(l, t.base, r)
 	} else {
-		o.resp, o.Err = t.base.RoundTrip(r)
+		o.resp, o.Err = layer.Send(t.base, r)
 	}
 	if t.observe {
 		o.Elapsed = time.Since(o.Start)
 	}
-	c.settle(&o, r, l, f)
+	c.settle(&o, r, f)
 	if t.OnAttempt != nil {
-		guarded(func() { t.OnAttempt(c.req, o.Attempt) })
+		layer.Hook(nil, "OnAttempt", func() { t.OnAttempt(c.req, o.Attempt) })
 	}
 	return o
 }
@@ -95,24 +95,11 @@ func (c *call) another() (io.ReadCloser, error) {
 	return c.body.next()
 }
 
-// settle completes the outcome of an attempt: r is the request that it sent, l
-// and f may be nil.
-func (c *call) settle(o *outcome, r *http.Request, l *limit, f *flight) {
-	if o.Err != nil && o.resp != nil {
-		// Not a RoundTripper by the book, but its connection must not leak.
-		if o.resp.Body != nil {
-			_ = o.resp.Body.Close()
-		}
-		o.resp = nil
-	}
-	if o.Err == nil && o.resp == nil {
-		o.Err = errNoResponse
-	}
+// settle completes the outcome of an attempt: r is the request that it sent, f
+// may be nil.
+func (c *call) settle(o *outcome, r *http.Request, f *flight) {
 	if o.resp != nil {
 		o.Status, o.Sent = o.resp.StatusCode, true
-		if o.resp.Body == nil {
-			o.resp.Body = http.NoBody
-		}
 		if o.resp.Request == nil || o.resp.Request == r {
 			o.resp.Request = c.orig
 		}
@@ -154,30 +141,52 @@ func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
 	default:
 		return 0, false
 	}
-	var wish time.Duration
 	if o.resp != nil {
-		wish, _ = layer.ParseWait(o.resp.Header, time.Now())
-		if !c.fits(wish) {
+		wish, ok := c.wish(o.resp)
+		switch {
+		case !ok:
 			return 0, false
+		case wish > 0:
+			return t.set.obey(wish, c.room()), true
 		}
-		if t.Judge != nil {
-			advice := t.Judge(c.req, o.resp, peek(o.resp))
-			if advice.Stop {
-				return 0, false
-			}
-			wish = max(wish, advice.Wait)
-		}
-	}
-	if wish > 0 {
-		// A chain can move on to another target in the meantime.
-		if !c.fits(wish) {
-			return 0, false
-		}
-		return t.set.obey(wish, c.room()), true
 	}
 	wait = t.set.backoff(o.Number)
 	return wait, wait < c.room()
 }
+
+// wish returns the wait that the upstream asks for, in the headers of its answer
+// or in its body; 0 is none. ok is false where the answer goes back instead, so
+// that a chain can move on to another target in the meantime.
+func (c *call) wish(resp *http.Response) (wish time.Duration, ok bool) {
+	wait, _ := layer.ParseWait(resp.Header, time.Now())
+	if wish = atLeast(wait); !c.fits(wish) {
+		return 0, false
+	}
+	if c.t.Judge != nil {
+		head := layer.Peek(resp, layer.PeekBytes, min(layer.PeekTime, c.room())).Head()
+		advice := c.t.Judge(c.req, resp, head)
+		if advice.Stop {
+			return 0, false
+		}
+		wish = max(wish, atLeast(advice.Wait))
+	}
+	return wish, c.fits(wish)
+}
+
+// minWish is what a shorter wish counts as: there is no tight loop on an
+// upstream's word (contract 3).
+const minWish = 10 * time.Millisecond
+
+// atLeast is the wait that a wish stands for, whatever it was read from: 0 for
+// one that is no wish.
+func atLeast(wish time.Duration) time.Duration {
+	if wish <= 0 {
+		return 0
+	}
+	return max(wish, minWish)
+}
+
+func (c *call) permitted() bool { return c.t.Permitted == nil || c.t.Permitted(c.req) }
 
 // retryable reports whether the answer, by its status and headers, is one that
 // another attempt may replace.
@@ -185,17 +194,17 @@ func (c *call) retryable(resp *http.Response) bool {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return false // the connection is the caller's now
 	}
-	if !c.t.set.heldBack && isEventStream(resp.Header["Content-Type"]) {
-		return false // a streaming call, by its answer
+	if !c.t.set.heldBack && resp.StatusCode/100 == 2 && isEventStream(resp.Header["Content-Type"]) {
+		return false // a streaming call, by its answer; a failure is none, whatever its label
 	}
 	yes, no := shouldRetry(resp.Header)
 	// "true" makes a failure worth a retry, it makes no failure of a success.
-	return !no && (yes && resp.StatusCode >= 400 || c.t.set.statuses.has(resp.StatusCode))
+	return !no && (yes && resp.StatusCode >= 400 || c.t.set.statuses.Has(resp.StatusCode))
 }
 
 // fits reports whether the policy and the time that is left allow the wait.
 func (c *call) fits(wish time.Duration) bool {
-	return wish <= c.t.set.max && wish < c.room()
+	return wish <= max(c.t.set.max, minWish) && wish < c.room()
 }
 
 // room is the time until the call's deadline.
@@ -212,16 +221,17 @@ func (c *call) room() time.Duration {
 	return room
 }
 
-// pause drops the answer, so that its connection is free again, and waits. An
-// error means that the call has ended meanwhile.
+// pause takes the answer off its connection, which is then free for the next
+// attempt, and waits. What is kept of the answer goes back if no attempt follows
+// after all. An error means that the call has ended meanwhile.
 func (c *call) pause(o *outcome, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	if c.t.OnRetry != nil {
-		guarded(func() { c.t.OnRetry(c.req, o.Attempt, wait) })
+		layer.Hook(nil, "OnRetry", func() { c.t.OnRetry(c.req, o.Attempt, wait) })
 	}
 	if o.resp != nil {
 		// A slow drain must not use up the time that the attempt needs.
-		drop(o.resp, min(dropTime, c.room()-wait))
+		layer.Keep(o.resp, min(layer.DrainTime, c.room()-wait))
 	}
 	if d := time.Until(until); d > 0 && endOf(c.req).By == ending.Upstream {
 		timer := time.NewTimer(d)
@@ -236,10 +246,4 @@ func (c *call) pause(o *outcome, wait time.Duration) error {
 		return e.Explain(nil)
 	}
 	return nil
-}
-
-// guarded calls a hook, whose panics are not the call's.
-func guarded(hook func()) {
-	defer func() { _ = recover() }()
-	hook()
 }

@@ -16,8 +16,6 @@ var errBodyBusy = errors.New("retry: the previous attempt is still reading the r
 // was closed or whose attempt is over.
 var errBodyReleased = errors.New("retry: the request body was read after its attempt had ended")
 
-var errNoResponse = errors.New("retry: the base transport returned neither a response nor an error")
-
 // endOf is who ended the call by now, whatever its attempts made of it.
 func endOf(req *http.Request) ending.Ending { return ending.Of(req, nil) }
 

@@ -18,8 +18,8 @@ const (
 // Policy makes exactly one attempt.
 type Policy struct {
 	// RetryOnStatuses lists the statuses ("429") and classes ("5xx") that are
-	// retried. Nil is the default list, empty is none; transport failures
-	// count either way.
+	// retried. Nil is the default list, which the word "default" stands for
+	// inside a list; empty is none; transport failures count either way.
 	RetryOnStatuses []string
 	// MaxRetries is how many attempts may follow the first. 0 is one attempt.
 	MaxRetries int
@@ -38,7 +38,8 @@ type Policy struct {
 	Streams string
 	// Replay is [ReplayInference] (also "") or [ReplaySafeOnly].
 	Replay string
-	// AttemptTimeout bounds one attempt up to its response headers. 0 is off.
+	// AttemptTimeout bounds one attempt until the base transport returns: its
+	// response headers, or what a layer below holds an answer back for. 0 is off.
 	AttemptTimeout time.Duration
 }
 

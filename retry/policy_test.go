@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 		"class 50x":          {statuses("50x"), "retry.retry_on_statuses[0]"},
 		"class 5x5":          {statuses("5x5"), "retry.retry_on_statuses[0]"},
 		"empty status":       {statuses(""), "retry.retry_on_statuses[0]"},
-		"padded status":      {statuses(" 429"), "retry.retry_on_statuses[0]"},
+		"padded status":      {statuses(" 429"), ""},
 		"signed status":      {statuses("+42"), "retry.retry_on_statuses[0]"},
 		"long status":        {statuses("4290"), "retry.retry_on_statuses[0]"},
 		"other digits":       {statuses("4٢9"), "retry.retry_on_statuses[0]"},

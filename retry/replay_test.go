@@ -143,19 +143,21 @@ func TestStreamsAlone(t *testing.T) {
 		reply          reply
 		count          int
 	}{
-		"sent":         {"", "text/event-stream", fails(errReset), 1},
-		"503":          {"never", "Text/Event-Stream; q=0.9, */*", status(503), 1},
-		"unsent":       {"never", "text/event-stream", trace(false, fails(errReset)), 3},
-		"held back":    {"held_back", "text/event-stream", status(503), 3},
-		"refused":      {"never", "application/json, text/event-stream;q=0.0", status(503), 3},
-		"other":        {"never", "application/json, text/event-streams", status(503), 3},
-		"answer":       {"never", "", status(503, "Content-Type", "text/event-stream; charset=utf-8"), 1},
-		"held, answer": {"held_back", "", status(503, "Content-Type", "text/event-stream"), 3},
+		"sent":                          {"", "text/event-stream", fails(errReset), 1},
+		"503":                           {"never", "Text/Event-Stream; q=0.9, */*", status(503), 1},
+		"unsent":                        {"never", "text/event-stream", trace(false, fails(errReset)), 3},
+		"held back":                     {"held_back", "text/event-stream", status(503), 3},
+		"refused":                       {"never", "application/json, text/event-stream;q=0.0", status(503), 3},
+		"other":                         {"never", "application/json, text/event-streams", status(503), 3},
+		"failure with a stream's label": {"never", "", status(503, "Content-Type", "text/event-stream; charset=utf-8"), 3},
+		"answer":                        {"never", "", status(299, "Content-Type", "text/event-stream; charset=utf-8"), 1},
+		"held, answer":                  {"held_back", "", status(299, "Content-Type", "text/event-stream"), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, rt := newScript(t, row.reply)
 				rt.Policy.Streams = row.policy
+				rt.Policy.RetryOnStatuses = []string{"default", "2xx"}
 				req := post(t.Context(), t, "x")
 				req.Header.Set("Accept", row.accept)
 				resp, err := rt.RoundTrip(req)

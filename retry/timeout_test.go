@@ -128,23 +128,6 @@ func TestUpgradedConnectionStaysWritable(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 }
 
-// A layer that holds the answer back reports that its headers are there.
-func TestHeadersArrived(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, inner := newScript(t)
-		inner.Policy.AttemptTimeout = 50 * time.Millisecond
-		inner.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
-			retry.HeadersArrived(req)
-			retry.HeadersArrived(req)
-			time.Sleep(time.Second)
-			return status(200)(req)
-		})
-		outer := &retry.Transport{Base: inner, Policy: inner.Policy}
-		assert.Equal(t, 200, send(t, outer, get(t.Context(), t)))
-	})
-	retry.HeadersArrived(get(t.Context(), t)) // no attempt: nothing happens
-}
-
 func TestLocalTimeouts(t *testing.T) {
 	own := &ending.TimeoutError{After: time.Second}
 	for name, row := range map[string]struct {

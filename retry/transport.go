@@ -54,8 +54,14 @@ type Transport struct {
 	// for a func that knows wire formats.
 	Replayable func(*http.Request) Replay
 	// Judge looks at an answer that would be retried, with up to 64 KiB of its
-	// body, which it must not change or keep. Nil has nothing to add.
+	// body as far as they come within half a second; it must not change or keep
+	// them. Nil has nothing to add.
 	Judge func(*http.Request, *http.Response, []byte) Advice
+	// Permitted is asked before each wait and after it whether another attempt may
+	// still be made: a circuit breaker that has opened meanwhile says no. Refused
+	// before, the answer in hand goes back; refused after, its status, headers and
+	// first 64 KiB do (contract 3). Nil permits all.
+	Permitted func(*http.Request) bool
 	// Deadline returns a limit of the whole call beside the context's. Nil is
 	// none.
 	Deadline func(*http.Request) (time.Time, bool)
@@ -77,7 +83,7 @@ func (t *Transport) init() error {
 	t.once.Do(func() {
 		t.base = t.Base
 		if t.base == nil {
-			t.base = defaultBase()
+			t.base = layer.DefaultBase()
 		}
 		// Even an http.Transport may hand requests to a base that reports
 		// nothing (RegisterProtocol), so only Traced is taken at its word.
@@ -90,22 +96,10 @@ func (t *Transport) init() error {
 	return t.err
 }
 
-func defaultBase() http.RoundTripper {
-	std, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	std = std.Clone()
-	std.ResponseHeaderTimeout = 600 * time.Second
-	return std
-}
-
 // CloseIdleConnections forwards to the base transport.
 func (t *Transport) CloseIdleConnections() {
 	_ = t.init() // an invalid policy does not matter here
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	layer.CloseIdle(t.base)
 }
 
 // RoundTrip makes as many attempts as it takes and is allowed, and returns the
@@ -127,7 +121,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for n := 1; ; n++ {
 		o := c.attempt(n, wait, body)
 		var again bool
-		if wait, again = c.decide(&o); !again {
+		if wait, again = c.decide(&o); !again || !c.permitted() {
 			return c.last(&o)
 		}
 		var err error
@@ -136,12 +130,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		// Replay: decide saw that the request may be sent twice, and that
 		// neither the caller nor a local timeout has ended the call.
-		if err := c.pause(&o, wait); err != nil {
-			if body != nil {
-				_ = body.Close() // nothing is sent any more
-			}
+		err = c.pause(&o, wait)
+		refused := err == nil && !c.permitted()
+		if body != nil && (err != nil || refused) {
+			_ = body.Close() // nothing is sent any more
+		}
+		if refused {
+			return c.last(&o)
+		}
+		o.discard()
+		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// discard drops an answer that nobody will see.
+func (o *outcome) discard() {
+	if o.resp != nil {
+		layer.Drain(o.resp, layer.DrainTime)
 	}
 }
 

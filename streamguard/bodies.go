@@ -4,7 +4,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // buffers are for answers that are read whole. One goes back when its body has
@@ -75,39 +76,22 @@ func (m *memBody) release() {
 	m.data, m.buf = nil, nil
 }
 
+// InMemory reports that no Read waits.
+func (m *memBody) InMemory() bool { return true }
+
 // A prefixBody gives back what was read ahead, then the rest.
 type prefixBody struct {
-	head   []byte
-	err    error // what the read ahead ended with, after head
-	rc     io.ReadCloser
+	layer.Prefix
 	judged bool // the layer below has decided; the guard leaves it alone
-	closed atomic.Bool
 }
 
-func (b *prefixBody) Read(p []byte) (int, error) {
-	if b.closed.Load() {
-		return 0, http.ErrBodyReadAfterClose
-	}
-	if len(b.head) > 0 {
-		n := copy(p, b.head)
-		if b.head = b.head[n:]; len(b.head) == 0 {
-			b.head = nil
-		}
-		return n, nil
-	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	return b.rc.Read(p)
-}
-
-func (b *prefixBody) Close() error {
-	b.closed.Store(true)
-	return b.rc.Close()
+// newPrefixBody puts head, and err if reading it ended with that, before rc.
+func newPrefixBody(head []byte, err error, rc io.ReadCloser, judged bool) *prefixBody {
+	return &prefixBody{layer.Prefix{Head: head, Err: err, Body: rc}, judged}
 }
 
 func (b *prefixBody) bounded() bool {
-	i, ok := b.rc.(interface{ bounded() bool })
+	i, ok := b.Body.(interface{ bounded() bool })
 	return ok && i.bounded()
 }
 
@@ -120,23 +104,4 @@ func settled(rc io.ReadCloser) bool {
 		return b.judged
 	}
 	return false
-}
-
-// A releaseBody calls release once it has ended or was closed.
-type releaseBody struct {
-	io.ReadCloser
-	release func() // may be called again
-}
-
-func (b *releaseBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.release()
-	}
-	return n, err
-}
-
-func (b *releaseBody) Close() error {
-	defer b.release()
-	return b.ReadCloser.Close()
 }

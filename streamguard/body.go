@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -166,7 +167,7 @@ func (b *guardBody) note(m wire.Mark) {
 		b.seen = true
 		b.first.stop()
 		if b.g.OnFirst != nil {
-			guardHook(b.g.Logger, "OnFirst", func() { b.g.OnFirst(b.req) })
+			layer.Hook(b.g.Logger, "OnFirst", func() { b.g.OnFirst(b.req) })
 		}
 	}
 	switch {

@@ -82,14 +82,14 @@ func TestCallersReasonIsTold(t *testing.T) {
 
 func TestHookPanicsAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	idle := &sg.Idle{
-		Base: answer("", pieces("x")), OnResponse: func(*http.Request) { panic("oops") },
+	u := &sg.Unmasker{
+		Base: answer("", pieces(OKJSON)), OnVerdict: func(*http.Request, *http.Response, sg.Report) { panic("oops") },
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	resp, err := idle.RoundTrip(plainCall(t, chatPath))
+	resp, err := u.RoundTrip(plainCall(t, chatPath))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	assert.Contains(t, log.String(), "hook=OnResponse")
+	assert.Contains(t, log.String(), "hook=OnVerdict panic=string")
 }
 
 func TestStreamThatWasNotAskedFor(t *testing.T) {

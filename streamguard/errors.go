@@ -67,8 +67,6 @@ func (e *IncompleteError) Timeout() bool { return ending.SaysTimeout(e.Err) }
 // quotes nothing of what the upstream sent.
 var errMalformed = errors.New("malformed event")
 
-var errNoResponse = errors.New("the base transport returned neither a response nor an error")
-
 // errPanicked is what [End.Err] says when the upstream's Read panicked. The
 // panic itself reaches the caller.
 var errPanicked = errors.New("reading the upstream panicked")

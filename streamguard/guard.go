@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -25,7 +26,7 @@ import (
 // A Guard must not be copied once used, and may be used by any number of
 // goroutines. A body may be closed while it is being read.
 type Guard struct {
-	Base     http.RoundTripper // nil is http.DefaultTransport
+	Base     http.RoundTripper // nil: as in Idle
 	Policy   Policy            // Policy.IdleTimeout applies unless an Idle below has set one
 	Provider string            // named in error texts
 
@@ -52,6 +53,7 @@ type Guard struct {
 	OnVerdict func(*http.Request, *http.Response, Report)
 	Logger    *slog.Logger // told of a hook that panicked; nil is silent
 
+	below  layer.Base
 	chunks sync.Pool // of *chunk
 }
 
@@ -88,7 +90,7 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 			first, out = startFirstEvent(out, d)
 		}
 	}
-	resp, err := send(g.Base, out)
+	resp, err := layer.Send(g.below.Of(g.Base), out)
 	if err != nil {
 		return nil, first.end(err)
 	}
@@ -111,7 +113,7 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 	returned := false
 	defer func() {
 		if !returned { // the upstream's Read panicked, or ended its goroutine
-			abandon(b.src.close)
+			layer.Abandon(b.src.close)
 			first.release()
 		}
 	}()
@@ -131,7 +133,7 @@ func (b *guardBody) start(resp *http.Response, w wire.Request) (*http.Response, 
 	switch {
 	case isStream(w, resp, o):
 		if g.OnStream != nil {
-			guardHook(g.Logger, "OnStream", func() { g.OnStream(req) })
+			layer.Hook(g.Logger, "OnStream", func() { g.OnStream(req) })
 		}
 		b.load(o)
 		return b.open(resp, j)
@@ -146,7 +148,7 @@ func (b *guardBody) start(resp *http.Response, w wire.Request) (*http.Response, 
 		}
 		return b.first.leave(resp), nil
 	default:
-		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
 		return resp, nil
 	}
 }
@@ -179,7 +181,7 @@ func (b *guardBody) open(resp *http.Response, j *judge) (*http.Response, error) 
 }
 
 // CloseIdleConnections passes the call on to the base.
-func (g *Guard) CloseIdleConnections() { closeIdle(g.Base) }
+func (g *Guard) CloseIdleConnections() { layer.CloseIdle(g.below.Of(g.Base)) }
 
 // firstEvent bounds the wait for the first data event, from before the request
 // is sent. A nil *firstEvent has no limit. It needs a context of its own, which
@@ -281,13 +283,6 @@ func (f *firstEvent) leave(resp *http.Response) *http.Response {
 		return resp
 	}
 	f.stop()
-	switch {
-	case resp.StatusCode == http.StatusSwitchingProtocols:
-		// The connection stays a writer; its context lives as long as the call's.
-	case resp.Body == nil || resp.Body == http.NoBody:
-		f.release()
-	default:
-		resp.Body = &releaseBody{ReadCloser: resp.Body, release: f.release}
-	}
+	resp.Body = layer.AtEnd(resp.Body, f.release)
 	return resp
 }

@@ -121,7 +121,7 @@ func TestPanics(t *testing.T) {
 	t.Run("hooks", func(t *testing.T) {
 		bad := func() { panic("hook") }
 		g := &sg.Guard{
-			Base:    &sg.Unmasker{Base: &sg.Idle{Base: sse(whole(C("a"), DONE)...), OnResponse: func(*http.Request) { bad() }}, KeepStreams: true},
+			Base:    &sg.Unmasker{Base: &sg.Idle{Base: sse(whole(C("a"), DONE)...)}, KeepStreams: true},
 			OnFirst: func(*http.Request) { bad() }, OnEnd: func(*http.Request, sg.End) { bad() },
 		}
 		resp, err := g.RoundTrip(streamCall(t, chatPath))

@@ -208,7 +208,6 @@ type rig struct {
 	ends     []sg.End
 	firsts   int
 	reports  []sg.Report
-	heard    int
 }
 
 func stack(base http.RoundTripper, p sg.Policy) *rig {
@@ -216,7 +215,7 @@ func stack(base http.RoundTripper, p sg.Policy) *rig {
 	verdict := func(_ *http.Request, _ *http.Response, rep sg.Report) { r.reports = append(r.reports, rep) }
 	r.unmasker = &sg.Unmasker{
 		Base: &sg.Idle{
-			Base: base, Timeout: p.IdleTimeout, OnResponse: func(*http.Request) { r.heard++ },
+			Base: base, Timeout: p.IdleTimeout,
 		},
 		Provider: "up-eu", KeepStreams: true, OnVerdict: verdict,
 	}

@@ -2,13 +2,13 @@ package streamguard
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Idle bounds the silence inside a started body, of any format and any status.
@@ -17,23 +17,23 @@ import (
 // for the upstream counts, never the time that the caller takes between two
 // Reads. It starts no goroutine: one timer a body, armed while a Read waits.
 //
-// The zero Idle has no limit. An Idle may be used by any number of goroutines.
+// The zero Idle has no limit. An Idle must not be copied once used, and may be
+// used by any number of goroutines.
 type Idle struct {
-	Base       http.RoundTripper   // nil is http.DefaultTransport
-	Timeout    time.Duration       // 0 is off
-	OnResponse func(*http.Request) // called as soon as response headers are there; nil is none
-	Logger     *slog.Logger        // told of a hook that panicked; nil is silent
+	// Base is what is below. Nil is a clone of http.DefaultTransport that waits
+	// up to 600 s for response headers.
+	Base    http.RoundTripper
+	Timeout time.Duration // 0 is off
+
+	below layer.Base
 }
 
 // RoundTrip returns the base's response with its body bounded. 101, 204, 304,
 // the answer to a HEAD and [http.NoBody] are returned untouched.
 func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := send(t.Base, req)
+	resp, err := layer.Send(t.below.Of(t.Base), req)
 	if err != nil {
 		return nil, err
-	}
-	if t.OnResponse != nil {
-		guardHook(t.Logger, "OnResponse", func() { t.OnResponse(req) })
 	}
 	if bodyless(req, resp) || resp.Body == http.NoBody {
 		return resp, nil
@@ -43,7 +43,7 @@ func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections passes the call on to the base.
-func (t *Idle) CloseIdleConnections() { closeIdle(t.Base) }
+func (t *Idle) CloseIdleConnections() { layer.CloseIdle(t.below.Of(t.Base)) }
 
 // bodyless reports whether resp has no body to look at: an upgraded connection
 // (its Body is an io.Writer, too, and stays what it is), or none by RFC 9110
@@ -182,54 +182,4 @@ func (w *watch) close() error {
 		return nil
 	}
 	return w.body.Close()
-}
-
-// abandon closes the body of an upstream whose Read did not return. What close
-// panics with does not replace what Read panicked with.
-func abandon(closeBody func() error) {
-	defer func() { _ = recover() }()
-	_ = closeBody()
-}
-
-func base(rt http.RoundTripper) http.RoundTripper {
-	if rt == nil {
-		return http.DefaultTransport
-	}
-	return rt
-}
-
-// send has rt make the exchange and holds it to the rules: an error comes with
-// no response, anything else with a response that has a body.
-func send(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
-	resp, err := base(rt).RoundTrip(req)
-	switch {
-	case err != nil && resp != nil:
-		if resp.Body != nil {
-			_ = resp.Body.Close()
-		}
-		return nil, err
-	case err != nil:
-		return nil, err
-	case resp == nil:
-		return nil, errNoResponse
-	case resp.Body == nil:
-		resp.Body = http.NoBody
-	}
-	return resp, nil
-}
-
-func closeIdle(rt http.RoundTripper) {
-	if c, ok := base(rt).(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-// guardHook runs a caller's hook so that its panic harms no call.
-func guardHook(l *slog.Logger, name string, hook func()) {
-	defer func() {
-		if v := recover(); v != nil && l != nil {
-			l.Error("surefoot: streamguard hook panicked", "hook", name, "panic", v)
-		}
-	}()
-	hook()
 }

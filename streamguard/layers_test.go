@@ -69,7 +69,6 @@ func TestIdleAlone(t *testing.T) {
 		require.ErrorIs(t, err, errClosed)
 	})
 	t.Run("untouched", func(t *testing.T) {
-		heard := 0
 		for _, c := range []struct {
 			method string
 			status int
@@ -79,7 +78,7 @@ func TestIdleAlone(t *testing.T) {
 			{"GET", 304, pieces("x")}, {"POST", 200, http.NoBody},
 		} {
 			idle := &sg.Idle{
-				Timeout: time.Second, OnResponse: func(*http.Request) { heard++; panic("hook") },
+				Timeout: time.Second,
 				Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: c.status, Body: c.body, Request: req}, nil
 				}),
@@ -93,7 +92,6 @@ func TestIdleAlone(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 		}
-		assert.Equal(t, 10, heard)
 	})
 }
 

@@ -3,6 +3,7 @@ package streamguard
 import (
 	"net/http"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -66,7 +67,7 @@ func (b *guardBody) sum() {
 
 func (b *guardBody) tell(end End) {
 	if b.g.OnEnd != nil {
-		guardHook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
+		layer.Hook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
 	}
 }
 

@@ -244,7 +244,6 @@ func TestManyAtOnce(t *testing.T) {
 		IdleTimeout: 100 * time.Millisecond, EventTimeout: time.Minute, FirstEventTimeout: time.Minute,
 	})
 	r.guard.OnFirst = nil
-	r.unmasker.Base.(*sg.Idle).OnResponse = nil
 	kinds := []string{"stall", "whole", "abort", "short"}
 	var wg sync.WaitGroup
 	for i := range 64 {

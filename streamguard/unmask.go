@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -17,9 +18,10 @@ import (
 // A stream is judged by its first data event, or left to the Guard above with
 // KeepStreams. A response is a stream by what its body is, not by its label.
 //
-// An Unmasker may be used by any number of goroutines.
+// An Unmasker must not be copied once used, and may be used by any number of
+// goroutines.
 type Unmasker struct {
-	Base     http.RoundTripper // nil is http.DefaultTransport
+	Base     http.RoundTripper // nil: as in Idle
 	Provider string            // named in error texts
 
 	// Inspect tells what a request is. nil looks at it, and reads the body of
@@ -34,6 +36,8 @@ type Unmasker struct {
 	// nil is none. The response's body must not be read by it.
 	OnVerdict func(*http.Request, *http.Response, Report)
 	Logger    *slog.Logger // told of a hook that panicked; nil is silent
+
+	below layer.Base
 }
 
 // RoundTrip returns the base's answer, or what it stands for.
@@ -42,7 +46,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := send(t.Base, out)
+	resp, err := layer.Send(t.below.Of(t.Base), out)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +61,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, returned := resp.Body, false
 	defer func() {
 		if !returned { // the upstream's Read panicked, or ended its goroutine
-			abandon(body.Close)
+			layer.Abandon(body.Close)
 		}
 	}()
 	resp, err = t.judge(req, resp, w, j)
@@ -78,7 +82,7 @@ func (t *Unmasker) judge(req *http.Request, resp *http.Response, w wire.Request,
 		return j.whole(req, resp, o)
 	}
 	if t.KeepStreams {
-		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body}
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, false)
 		return resp, nil
 	}
 	return t.start(req, resp, w, j, o)
@@ -98,12 +102,12 @@ func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request,
 		return j.fail(req, resp, f, b.held(), true), nil
 	}
 	j.report(req, resp, Report{Format: w.Format, Status: resp.StatusCode, Stream: true})
-	resp.Body = &prefixBody{head: b.held(), err: b.srcErr, rc: resp.Body, judged: false}
+	resp.Body = newPrefixBody(b.held(), b.srcErr, resp.Body, false)
 	return resp, nil
 }
 
 // CloseIdleConnections passes the call on to the base.
-func (t *Unmasker) CloseIdleConnections() { closeIdle(t.Base) }
+func (t *Unmasker) CloseIdleConnections() { layer.CloseIdle(t.below.Of(t.Base)) }
 
 // ownRequest makes resp carry the call that came in, where a layer sent a copy.
 func ownRequest(resp *http.Response, sent, req *http.Request) {

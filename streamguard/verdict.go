@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -101,17 +102,18 @@ func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.Response, error) {
 	if wire.Sniff(o.head) == wire.ShapeHTML {
 		// A page is a failure whatever follows; what is kept of it is bounded.
-		page, _, _ := readUpTo(resp.Body, o, originalLimit, resp.ContentLength)
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
+		page := layer.Peek(resp, originalLimit, layer.PeekTime)
 		_ = resp.Body.Close()
-		return j.page(req, resp, page)
+		return j.page(req, resp, page.Head())
 	}
 	if resp.ContentLength > inspectLimit {
-		resp.Body = &prefixBody{head: o.head, err: o.err, rc: resp.Body, judged: true}
+		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
 		return resp, nil
 	}
 	data, over, err := readUpTo(resp.Body, o, inspectLimit, resp.ContentLength)
 	if over {
-		resp.Body = &prefixBody{head: data, err: err, rc: resp.Body, judged: true}
+		resp.Body = newPrefixBody(data, err, resp.Body, true)
 		return resp, nil
 	}
 	_ = resp.Body.Close()
@@ -210,7 +212,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 
 func (j *judge) report(req *http.Request, resp *http.Response, r Report) {
 	if j.onVerdict != nil {
-		guardHook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
+		layer.Hook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
 	}
 }
 

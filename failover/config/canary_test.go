@@ -72,6 +72,7 @@ var harmlessTypes = map[string]string{
 	"streamguard.Guard":     "a layer: its base is the user's value",
 	"streamguard.Unmasker":  "a layer: its base is the user's value",
 	"streamguard.Idle":      "a layer: its base is the user's value",
+	"layer.Base":            "a clone of net/http's own default transport",
 	"upstreamtest.Request":  "of a fake upstream, which shows what it got",
 	"upstreamtest.Step":     "of a fake upstream, which sends it",
 	"upstreamtest.Upstream": "a fake upstream",

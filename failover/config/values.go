@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // A kind is what a value may look like. parse sees one scalar, of a list one
@@ -144,12 +145,12 @@ func factor(low, high float64) func(string) (any, string, bool) {
 	}
 }
 
-var status = regexp.MustCompile(`^[1-5]([0-9][0-9]|[xX][xX])$`)
-
+// parseStatus takes what the layers take: they share one set of statuses.
 func parseStatus(s string) (any, string, bool) {
-	s = strings.ToLower(s)
-	return s, "", s == builtIn || status.MatchString(s)
+	return strings.ToLower(strings.TrimSpace(s)), "", layer.IsDefault(s) || isStatus(s)
 }
+
+func isStatus(s string) bool { return new(layer.StatusSet).Add(s) == nil }
 
 var numeric = regexp.MustCompile(`^([0-9]+|[0-9][xX][xX])$`)
 
@@ -161,7 +162,7 @@ func parsePhrase(s string) (any, string, bool) {
 	for w := range strings.FieldsSeq(s) {
 		if !numeric.MatchString(w) {
 			text = true
-		} else if !status.MatchString(w) {
+		} else if !isStatus(w) {
 			return nil, "a number in it is a status 100 to 599 or a class 1xx to 5xx", false
 		}
 	}
