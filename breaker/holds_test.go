@@ -50,7 +50,7 @@ func TestHolds(t *testing.T) {
 		"released, what is not":  {func(h *breaker.Holds) { h.Release("m"); h.Release("") }, "m", none},
 		"held again when it over": {func(h *breaker.Holds) {
 			h.Hold("m", quotaKind, 9, false)
-			time.Sleep(9)
+			time.Sleep(9 * time.Nanosecond)
 			h.Hold("m", rateKind, 5, true)
 		}, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5}},
 	} {

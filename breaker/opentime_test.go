@@ -35,7 +35,7 @@ func call(t *testing.T, b *breaker.Breaker, v breaker.Verdict) time.Duration {
 		assert.Equal(t, wait, open.RetryAfter)
 		time.Sleep(wait - 1)
 		require.NotNil(t, b.Peek(), "not a moment earlier")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.Nil(t, b.Peek(), "not a moment later")
 	}
 	return wait

@@ -219,7 +219,7 @@ func (r *pageReader) entries() error {
 			}
 			continue // no object
 		}
-		m := r.dialect.model(e)
+		m := r.model(e)
 		if validName(m.ID) {
 			m.OwnedBy = clip(m.OwnedBy, maxOwnerBytes)
 			r.page.models = append(r.page.models, m)

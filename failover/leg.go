@@ -58,11 +58,8 @@ func legFrom(ctx context.Context) *leg {
 // rebuffered its body; what they changed more than that is another request.
 func (l *leg) carries(req *http.Request) bool {
 	out := l.out.Load()
-	switch {
-	case out == nil:
-		return false
-	case out == req:
-		return true
+	if out == nil || out == req {
+		return out != nil
 	}
 	return out.Method == req.Method && out.ContentLength == req.ContentLength &&
 		(out.URL == req.URL || out.URL.String() == req.URL.String())

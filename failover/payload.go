@@ -3,7 +3,6 @@ package failover
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,12 +40,6 @@ func readPayload(req *http.Request, limit int64, forms bool) (*payload, error) {
 }
 
 func empty(req *http.Request) bool { return req.Body == nil || req.Body == http.NoBody }
-
-// prefixed is a body of which the beginning was read ahead.
-type prefixed struct {
-	io.Reader
-	io.Closer
-}
 
 // A BodyError says why a request was not sent to a target: the target has a
 // model of its own, and the request's body could not be re-written for it.

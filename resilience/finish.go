@@ -50,12 +50,12 @@ func (c *call) fail(err error) (*http.Response, error) {
 	}
 	e := c.ending(err)
 	err = e.Explain(err)
-	switch {
-	case e.By == ending.Caller:
+	switch e.By {
+	case ending.Caller:
 		c.conclude(OutcomeCanceled, 0, ending.ReasonCanceled, err)
-	case e.By == ending.Deadline:
+	case ending.Deadline:
 		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
-	case e.By == ending.Timer:
+	case ending.Timer:
 		err = newError(c.t.provider, http.StatusGatewayTimeout, c.sent, err)
 		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
 	default:

@@ -186,7 +186,7 @@ func TestLocalTimeouts(t *testing.T) {
 func handshakeTimeout(t *testing.T) error {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	defer theirs.Close()
+	defer func() { assert.NoError(t, theirs.Close()) }()
 	tr := &http.Transport{
 		DialContext:         func(context.Context, string, string) (net.Conn, error) { return ours, nil },
 		TLSHandshakeTimeout: time.Millisecond,

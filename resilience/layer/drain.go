@@ -24,7 +24,7 @@ func Drain(resp *http.Response, wait time.Duration) {
 	case *kept:
 		b.peeked.recycle()
 	case *Peeked:
-		_, ended, rest := b.taken()
+		_, rest, ended := b.taken()
 		if ended != nil {
 			wait = 0
 		}
@@ -51,13 +51,13 @@ func Keep(resp *http.Response, wait time.Duration) {
 	if p.body == http.NoBody {
 		return
 	}
-	head, err, _ := p.taken()
+	head, _, err := p.taken()
 	if err != nil {
 		_ = p.Close()
 	} else if inTime := within(wait, p, func() {
 		p.look(PeekBytes, here)
 		var rest int64
-		if head, err, rest = p.taken(); err == nil && rest <= DrainBytes {
+		if head, rest, err = p.taken(); err == nil && rest <= DrainBytes {
 			discard(p)
 		}
 	}); !inTime && err != io.EOF {

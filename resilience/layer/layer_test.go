@@ -74,7 +74,8 @@ func TestHookFaultsStayTheHooks(t *testing.T) {
 	assert.False(t, layer.Hook(log, "OnAwkward", func() { panic(awkward{}) }))
 	assert.Contains(t, out.String(), "hook=OnAwkward panic=layer_test.awkward")
 	out.Reset()
-	assert.False(t, layer.Hook(log, "OnNil", func() { var m map[string]int; m["a"] = 1 }))
+	none := map[string]map[string]int{}["none"]
+	assert.False(t, layer.Hook(log, "OnNil", func() { none["a"] = 1 }))
 	assert.Contains(t, out.String(), `panic="assignment to entry in nil map"`)
 	assert.False(t, layer.Hook(nil, "silent", func() { panic("oops") }))
 

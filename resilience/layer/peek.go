@@ -305,14 +305,14 @@ func (p *Peeked) Close() error {
 // taken returns what has been read by now and what ended the body, and skips
 // the former for Read. rest is the declared length of what is left, or less
 // than 0.
-func (p *Peeked) taken() (head []byte, err error, rest int64) {
+func (p *Peeked) taken() (head []byte, rest int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err = p.err; err == nil && p.over() {
 		err = io.EOF
 	}
 	p.pos = len(p.buf)
-	return p.buf, err, p.length - int64(len(p.buf))
+	return p.buf, p.length - int64(len(p.buf)), err
 }
 
 // recycle gives the buffer of an answer that nobody sees any more back.

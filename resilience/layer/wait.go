@@ -14,11 +14,11 @@ import (
 const maxWish = 8000 * 366 * 24 * 60 * 60 // seconds
 
 // A number of seconds beyond leastEpoch, over three years, is a moment since
-// 1970 and not a wait; beyond leastMillis it is one in milliseconds. Servers
+// 1970 and not a wait; beyond leastFineEpoch it is one in milliseconds. Servers
 // send both where a wait belongs.
 const (
-	leastEpoch  = 1e8 * time.Second
-	leastMillis = 1e11 * time.Millisecond
+	leastEpoch     = 1e8 * time.Second
+	leastFineEpoch = 1e11 * time.Millisecond
 )
 
 // ParseWait returns the wait that an upstream asks for in the headers of its
@@ -75,7 +75,7 @@ func parseSeconds(v string, now time.Time) time.Duration {
 	if d > 0 && d < leastEpoch {
 		return d
 	}
-	if ms, _ := parseDecimal(v, time.Millisecond); ms >= leastMillis {
+	if ms, _ := parseDecimal(v, time.Millisecond); ms >= leastFineEpoch {
 		d = ms
 	}
 	if d == 0 {
