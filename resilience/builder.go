@@ -49,7 +49,8 @@ import (
 // any number of stacks.
 type Builder struct {
 	// Base sends the attempts. Nil is a clone of http.DefaultTransport with a
-	// ResponseHeaderTimeout of 600 s.
+	// ResponseHeaderTimeout of 600 s. Over any other base without one of its own
+	// the stack bounds that wait alike, unless the call has a deadline.
 	Base http.RoundTripper
 	// Nested allows a Base that is itself a stack: each of this stack's attempts
 	// is then a call of that one. Without it Build refuses, since a nil Base
@@ -117,7 +118,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 // stack puts one layer above the other; the package manual of the module root says why in this order.
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	t.std, _ = base.(*http.Transport)
-	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
+	idle := &streamguard.Idle{Base: bounded(base), Timeout: t.policy.Stream.IdleTimeout}
 	unmask := &streamguard.Unmasker{
 		Base: idle, Provider: t.provider, KeepStreams: true, Words: t.words,
 		Inspect: inspect, OnVerdict: t.onVerdict, Logger: b.Logger,

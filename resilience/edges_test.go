@@ -146,7 +146,9 @@ func TestAReadThatTheContextEndedSaysSo(t *testing.T) {
 
 func TestClosingBesideAReadIsNoFailure(t *testing.T) {
 	t.Parallel()
-	for name, ctx := range map[string]context.Context{"guarded": t.Context(), "passthrough": resilience.WithPassthrough(t.Context())} {
+	for name, under := range map[string]func(context.Context) context.Context{
+		"guarded": func(ctx context.Context) context.Context { return ctx }, "passthrough": resilience.WithPassthrough,
+	} {
 		for text, outcome := range map[string]string{evA: resilience.OutcomeCanceled, evA + evStop: resilience.OutcomeSuccess} {
 			if name != "guarded" {
 				outcome = resilience.OutcomeCanceled // nobody looks for the end
@@ -155,7 +157,7 @@ func TestClosingBesideAReadIsNoFailure(t *testing.T) {
 				p := quick()
 				p.Stream.IdleTimeout = time.Minute
 				tr, rec := build(t, play(reply{status: 200, rest: stalled(text), header: http.Header{"Content-Type": {"text/event-stream"}}}), p)
-				resp, err := tr.RoundTrip(chat(t, ctx, streamBody))
+				resp, err := tr.RoundTrip(chat(t, under(t.Context()), streamBody))
 				require.NoError(t, err)
 				done := make(chan struct{})
 				go func() {
