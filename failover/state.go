@@ -13,9 +13,10 @@ import (
 
 // call is one logical request through a chain and all chains below it.
 type call struct {
-	trace *Trace // nil: none
-	room  int    // how many attempts may come of the outermost chain
-	depth int    // how many transports' calls it is under
+	trace *Trace   // nil: none
+	room  int      // how many attempts may come of the outermost chain
+	owner *account // of what the request names; nil: it is bound to none
+	depth int      // how many transports' calls it is under
 
 	mu       sync.Mutex
 	attempts []Attempt   // guarded by mu
@@ -152,10 +153,10 @@ func (c *call) wasTried(t *target, model string) bool {
 	return false
 }
 
-func (c *call) anyTried() bool {
+func (c *call) triedSoFar() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.tried) > 0
+	return len(c.tried)
 }
 
 func (c *call) sweep() {
