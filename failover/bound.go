@@ -40,6 +40,20 @@ func accountOf(t *target) account {
 	return a
 }
 
+// bindTo returns the account that a bound request of w goes to, nil for any. The
+// chain that the request meets first decides. It does not see into a layer that
+// stands before another chain, which then looks at its own targets.
+func (w *walk) bindTo(preferred *target) *account {
+	if w.above == nil || w.above.walk == nil {
+		if w.chain.policy.Bound == BoundIgnore {
+			return nil
+		}
+	} else if owner := w.above.walk.owner; owner == nil || w.above.target.nested != nil {
+		return owner
+	}
+	return w.accountOf(w.chain, preferred)
+}
+
 // accountOf returns the account of the target that the request names, or of a
 // chain's first target that is this caller's; nil for none.
 func (w *walk) accountOf(c *Chain, preferred *target) *account {
@@ -64,5 +78,5 @@ func (w *walk) accountOf(c *Chain, preferred *target) *account {
 // foreign reports whether the request names what the target's account does not
 // know (contract 11).
 func (w *walk) foreign(t *target) bool {
-	return w.call.owner != nil && t.chain() == nil && t.account != *w.call.owner
+	return w.owner != nil && t.chain() == nil && t.account != *w.owner
 }

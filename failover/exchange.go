@@ -43,8 +43,8 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		repeats:   pl.Repeats(),
 		above:     parent,
 	}
-	if parent == nil && pl.Bound && c.policy.Bound != BoundIgnore {
-		call.owner = w.accountOf(c, preferred)
+	if pl.Bound {
+		w.owner = w.bindTo(preferred)
 	}
 	if err != nil {
 		x.release()

@@ -13,10 +13,9 @@ import (
 
 // call is one logical request through a chain and all chains below it.
 type call struct {
-	trace *Trace   // nil: none
-	room  int      // how many attempts may come of the outermost chain
-	owner *account // of what the request names; nil: it is bound to none
-	depth int      // how many transports' calls it is under
+	trace *Trace // nil: none
+	room  int    // how many attempts may come of the outermost chain
+	depth int    // how many transports' calls it is under
 
 	mu       sync.Mutex
 	attempts []Attempt   // guarded by mu

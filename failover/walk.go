@@ -44,15 +44,16 @@ type walk struct {
 	cancel    <-chan struct{} // the request's Cancel, nil for most
 	model     string          // that the request names
 	runner    runner
-	may       bool    // the call may fail over
-	pinned    bool    // an open breaker is no reason to choose another target
-	embeds    bool    // vectors are asked for: those of two models must not mix
-	vectors   string  // the only model that may give them
-	backup    bool    // the chain itself is a backup in the call
-	keyed     bool    // the chain's first target is the whole call's first
-	repeats   bool    // the request can be sent again
-	above     *leg    // of the target that the chain is; nil: the call's outermost chain
-	preferred *target // that the request names; nil: the strategy picks
+	may       bool     // the call may fail over
+	pinned    bool     // an open breaker is no reason to choose another target
+	embeds    bool     // vectors are asked for: those of two models must not mix
+	vectors   string   // the only model that may give them
+	backup    bool     // the chain itself is a backup in the call
+	keyed     bool     // the chain's first target is the whole call's first
+	repeats   bool     // the request can be sent again
+	owner     *account // of what the request names; nil: it is bound to none
+	above     *leg     // of the target that the chain is; nil: the call's outermost chain
+	preferred *target  // that the request names; nil: the strategy picks
 
 	last   result
 	unfit  *result // of the first target that the request could not be re-written for
@@ -217,7 +218,7 @@ func (w *walk) descend(l *leg, sub *link) result {
 		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
 		embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
-		repeats: w.repeats, above: l,
+		repeats: w.repeats, owner: w.owner, above: l,
 	}
 	if l.target.Lenient {
 		down.ctx = resilience.WithLenient(l)
