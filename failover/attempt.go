@@ -17,6 +17,7 @@ const (
 	ReasonUnavailable    = "unavailable"            // skipped: known to be unavailable
 	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
 	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
+	ReasonBound          = ending.ReasonBound       // skipped: the request names what only another account has
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
 	ReasonUnfit          = "not_rewritable"         // skipped: the request's body could not be re-written for it
 	ReasonTransportError = ending.ReasonTransportError
@@ -38,6 +39,7 @@ type Attempt struct {
 	Err      error         // instead of an answer; nil for one that was skipped
 	Skipped  bool          // nothing was sent to it
 	Reason   string        // "" for a success, else the status ("503") or one of the Reason constants
+	MovedOn  bool          // a retry that its stack would have waited for was not made: another target could be tried
 	Start    time.Time     // when it was tried or passed over
 	Elapsed  time.Duration // up to the response headers, on a stream up to its first data event
 }

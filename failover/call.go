@@ -32,7 +32,7 @@ func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target)
 	ask := &http.Request{Method: http.MethodPost, URL: &url.URL{}, Header: http.Header{}}
 	w := &walk{
 		chain: c, call: state, ctx: ctx, ask: ask.WithContext(ctx), model: resilience.ModelOf(ctx),
-		runner: f, may: !off, pinned: off, keyed: true,
+		runner: f, may: !off, pinned: off, keyed: true, repeats: true,
 	}
 	r := w.do()
 	c.tele.ended(ctx, state, &r)

@@ -188,8 +188,8 @@ func TestCaseE7_MutualFallbacks(t *testing.T) {
 		ta := failover.Target{Name: "a/m-a", Provider: "a", Model: "m-a", Transport: sa}
 		tb := failover.Target{Name: "b/m-b", Provider: "b", Model: "m-b", Transport: sb}
 		r, err := failover.NewRouter(map[string]*failover.Chain{
-			"m-a": chain(t, failover.Policy{}, ta, tb),
-			"m-b": chain(t, failover.Policy{}, tb, ta),
+			"m-a": chain(t, failover.DefaultPolicy(), ta, tb),
+			"m-b": chain(t, failover.DefaultPolicy(), tb, ta),
 		}, nil)
 		require.NoError(t, err)
 		got := ask(t, r, "m-a")
@@ -380,7 +380,7 @@ func TestGuide_TwoModelsOfOneProvider(t *testing.T) {
 				p := knobs()
 				p.CircuitBreaker.Scope = scope
 				s := stack(t, "cloudflare", cf, p)
-				c := chain(t, failover.Policy{},
+				c := chain(t, failover.DefaultPolicy(),
 					failover.Target{Name: "cloudflare/model1", Provider: "cloudflare", Model: "model1", Transport: s},
 					failover.Target{Name: "cloudflare/model2", Provider: "cloudflare", Model: "model2", Transport: s})
 				got := ask(t, c, "model1")

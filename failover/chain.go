@@ -35,6 +35,7 @@ type target struct {
 	virtual  *link  // a Router found that it names a virtual model
 	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
+	account  account
 	secrets  []string // names of credentials, beside those that say so
 	pure     bool     // nothing but a model: says no way to reach it
 	tele     targetTelemetry
@@ -107,6 +108,7 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 			return nil, err
 		}
 	}
+	t.account = accountOf(t)
 	t.nested, _ = t.rt.(*Chain)
 	t.peek, _ = t.rt.(peeker)
 	return t, nil

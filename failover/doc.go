@@ -28,6 +28,51 @@
 // the first of them is tried after all, so that the caller gets an honest
 // answer.
 //
+// # Patience
+//
+// A target's retries come before the next target, but nobody waits where another
+// could answer: while another target could be tried now, the waits on this one,
+// its stack's own backoff and what the upstream asks for alike, may add up to
+// [Policy.Patience]. A wait that would exceed it is not begun, the chain moves
+// on, and the attempt says so ([Attempt.MovedOn]). A primary that answers 429
+// with Retry-After: 20 thus costs no time, and one with Retry-After: 2 is obeyed
+// once. The 3.5 s of the default policy are just enough for two retries of the
+// default backoff, since most failures are over by then and a second target is
+// no better than a first one that has recovered.
+//
+// Whether another target could be tried is found out anew before each wait: a
+// target whose breaker is open, that is not available, disabled or tried, and
+// one beyond MaxAttempts is none. So the last target that is left keeps all its
+// retries, and a call that cannot fail over, or an answer that would not move it
+// on, is never shortened. In nested chains the targets of the chains above
+// count, and of several patiences the shortest decides. The stacks ask through
+// [resilience.Patience]; a layer between that returns early or sends again is no
+// trouble. For [Call] there is no patience: what a function sends are calls of
+// its own.
+//
+// Where every target's breaker lets nothing through, [Policy.WaitFor] may have
+// the call wait for the first of them instead of being rejected: a short outage
+// of everything then costs time and no answers. It is off by default, since an
+// interactive caller is better served by an error at once. The calls that wait
+// come back spread over a tenth of their wait, and one of them is the probe.
+//
+// # Bound requests
+//
+// Some requests name what only one account of a provider knows: an answer before
+// (previous_response_id, conversation, previous_interaction_id), cachedContent,
+// continuationToken, a container, a file, or reasoning that only its vendor can
+// read (encrypted_content, a thinking block's signature). Another account
+// answers them with an error that says nothing of the outage, so they go to
+// targets with the same provider and the same credentials alone; others are
+// passed over with the reason "bound". The account is that of the chain's first
+// enabled target, or of the target that the request names, whatever the strategy:
+// which one gave the answer before, a chain cannot know. Only the documented
+// places count, never the text of a message or the schema of a tool. What a
+// Rewrite or a transport adds to a request is not seen; [BoundIgnore] switches
+// the rule off.
+//
+// # Which calls fail over
+//
 // Only calls that generate text fail over. Embeddings, calls of an unknown
 // format and requests whose body cannot be sent twice go to one target. The
 // vectors of two models must not mix: embeddings go to targets of the first

@@ -40,6 +40,11 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		keyed:     true,
 		backup:    parent != nil && parent.backup,
 		preferred: preferred,
+		repeats:   pl.Repeats(),
+		above:     parent,
+	}
+	if pl.Bound {
+		w.owner = w.bindTo(preferred)
 	}
 	if err != nil {
 		x.release()

@@ -23,15 +23,23 @@ type leg struct {
 	limit   *limit   // nil: none
 	before  int      // how many targets were tried up to this one
 
+	walk  *walk // nil for a redirect's
+	next  int   // where the walk would go on, in the order that begins at front
+	front int
+	tried int // how many targets its chain has tried before
+	wait  atomic.Int64
+	moved atomic.Bool // a wait was not begun
+
 	asked *http.Request                // the caller's own
 	out   atomic.Pointer[http.Request] // what was sent, while the target's transport has it
 }
 
 type legKey struct{}
 
-// Value returns the leg itself for its own key.
+// Value returns the leg itself for its own key, and as its stack's patience.
 func (l *leg) Value(key any) any {
-	if key == (legKey{}) {
+	switch key.(type) {
+	case legKey, resilience.PatienceKey:
 		return l
 	}
 	return l.Context.Value(key)

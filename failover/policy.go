@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -16,8 +17,15 @@ const (
 	StrategyCost       = "cost"        // the cheapest first
 )
 
+// Modes of [Policy.Bound].
+const (
+	BoundAccount = "account" // targets of the account that the request is bound to
+	BoundIgnore  = "ignore"  // every target
+)
+
 // Policy says when a chain moves on to the next target. The zero Policy is
-// the default one.
+// the default one but for Patience: it waits on no target while another could
+// be tried.
 type Policy struct {
 	// Disabled serves the chosen target, with its own retries, and no other.
 	// It contradicts a Strategy that is spelled out as [StrategyFailover].
@@ -37,6 +45,26 @@ type Policy struct {
 	// Words.Credentials are further names of headers and query keys that hold
 	// credentials. What else there is belongs to a stack's policy.
 	Words wire.Words
+	// Patience is how long a target's stack may wait between its attempts, in sum,
+	// while another target could be tried at once: a wait that would exceed it is
+	// not begun, and the chain moves on ([Attempt.MovedOn]). It is judged before
+	// each wait, so that the last target that is left keeps its whole budget of
+	// retries, and it never shortens a call that could not fail over. 0 never
+	// waits there, [PatienceOff] waits as if there were no other target.
+	// DefaultPolicy has 3.5 s: time for two retries of the default backoff (1 s,
+	// 2 s), or for a Retry-After of 2 s.
+	Patience time.Duration
+	// WaitFor is how long a call may wait for recovery where the breakers of all
+	// targets let nothing through: until the first of them does, and up to a tenth
+	// longer, so that not all come back at once. What would take longer, or longer
+	// than the deadline, is rejected at once. 0: never wait.
+	WaitFor time.Duration
+	// Bound says what becomes of a request that names what only one account knows,
+	// such as a previous_response_id or a file: with [BoundAccount] (also "") it
+	// goes to targets of that account alone, which is the chain's first enabled
+	// target's, or that of the target that the request names. [BoundIgnore] asks
+	// all targets. The chain that a request meets first decides.
+	Bound string
 	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
 	MaxAttempts int
 	// MaxBody is how many bytes a request's body may have that is read into
@@ -82,6 +110,8 @@ func DefaultPolicy() Policy {
 			"404 unsupported", "404 unavailable", "404 not available",
 			"404 deprecated", "404 retired", "404 disabled",
 		},
-		MaxBody: 64 << 20,
+		Patience: 3500 * time.Millisecond,
+		Bound:    BoundAccount,
+		MaxBody:  64 << 20,
 	}
 }

@@ -67,7 +67,7 @@ func TestARedactionIsNeverUndone(t *testing.T) {
 						a, b := failing(503), newUpstream(reply{status: 503, body: "{}"}, reply{status: 200, body: okJSON})
 						p := resilience.DefaultPolicy()
 						sa, sb := stack(t, "a", l.below(a), p), stack(t, "b", l.below(b), p)
-						c := chain(t, failover.Policy{},
+						c := chain(t, failover.Policy{Patience: failover.PatienceOff},
 							failover.Target{Name: "a", Transport: l.between(sa)},
 							failover.Target{Name: "b", Model: "m-2", BaseURL: "https://b.example/v1", Transport: l.between(sb)})
 						r, err := failover.NewRouter(map[string]*failover.Chain{"m": c}, nil)
@@ -105,7 +105,7 @@ func TestALargeBodyIsRewrittenForEveryTarget(t *testing.T) {
 				a, b := failing(503), healthy()
 				p := resilience.DefaultPolicy()
 				p.Retry.MaxRetries = 2
-				c := chain(t, failover.Policy{},
+				c := chain(t, failover.DefaultPolicy(),
 					failover.Target{Name: "a", Transport: stack(t, "a", a, p)},
 					failover.Target{Name: "b", Model: "b-1", Transport: stack(t, "b", b, p)})
 				var rt http.RoundTripper = c

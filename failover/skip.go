@@ -16,6 +16,8 @@ func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
 		return ReasonNotAllowed, nil
 	case w.embeds && w.modelOf(t, w.model) != w.vectors:
 		return ReasonOtherModel, nil
+	case w.foreign(t):
+		return ReasonBound, nil
 	case w.call.wasTried(t, w.model):
 		return ReasonTried, nil
 	case t.Available != nil && !t.Available():
@@ -50,7 +52,7 @@ func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.Op
 
 func rank(reason string) int {
 	return slices.Index([]string{
-		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
+		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
 	}, reason)
 }
 

@@ -152,10 +152,10 @@ func (c *call) wasTried(t *target, model string) bool {
 	return false
 }
 
-func (c *call) anyTried() bool {
+func (c *call) triedSoFar() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.tried) > 0
+	return len(c.tried)
 }
 
 func (c *call) sweep() {

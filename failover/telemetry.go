@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -109,6 +110,13 @@ func (t *telemetry) moved(ctx context.Context, last *result, to *target) {
 	t.log.LogAttrs(ctx, slog.LevelWarn, "surefoot: failover: trying another target",
 		slog.String("reason", last.reason), slog.String("target", to.Name),
 		slog.String("provider", to.Provider), slog.String("model", to.Model))
+}
+
+// waiting logs that a call waits until a target can be tried.
+func (t *telemetry) waiting(ctx context.Context, d time.Duration) {
+	if t.log != nil {
+		t.log.LogAttrs(ctx, slog.LevelInfo, "surefoot: failover: waiting for a target", slog.Duration("wait", d))
+	}
 }
 
 // ended counts a call by who answered.

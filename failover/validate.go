@@ -25,6 +25,17 @@ func validate(p Policy, targets []Target) (*rules, error) {
 	if p.MaxAttempts < 0 {
 		errs = append(errs, fmt.Errorf("failover.max_attempts: %d is negative, want 0 (no cap) or more", p.MaxAttempts))
 	}
+	if p.Patience < 0 && p.Patience != PatienceOff {
+		errs = append(errs, fmt.Errorf("failover.patience: %v is negative, want 0 (never wait where another target could answer) or more, or off", p.Patience))
+	}
+	if p.WaitFor < 0 {
+		errs = append(errs, fmt.Errorf("failover.wait_for: %v is negative, want 0 (off) or more", p.WaitFor))
+	}
+	switch p.Bound {
+	case "", BoundAccount, BoundIgnore:
+	default:
+		errs = append(errs, fmt.Errorf("failover.bound: unknown %q, want account or ignore", p.Bound))
+	}
 	if p.MaxBody < 0 {
 		errs = append(errs, fmt.Errorf("failover.max_body: %d is negative, want 0 (64 MiB) or more", p.MaxBody))
 	}

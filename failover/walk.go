@@ -44,33 +44,55 @@ type walk struct {
 	cancel    <-chan struct{} // the request's Cancel, nil for most
 	model     string          // that the request names
 	runner    runner
-	may       bool    // the call may fail over
-	pinned    bool    // an open breaker is no reason to choose another target
-	embeds    bool    // vectors are asked for: those of two models must not mix
-	vectors   string  // the only model that may give them
-	backup    bool    // the chain itself is a backup in the call
-	keyed     bool    // the chain's first target is the whole call's first
-	preferred *target // that the request names; nil: the strategy picks
+	may       bool     // the call may fail over
+	pinned    bool     // an open breaker is no reason to choose another target
+	embeds    bool     // vectors are asked for: those of two models must not mix
+	vectors   string   // the only model that may give them
+	backup    bool     // the chain itself is a backup in the call
+	keyed     bool     // the chain's first target is the whole call's first
+	repeats   bool     // the request can be sent again
+	owner     *account // of what the request names; nil: it is bound to none
+	above     *leg     // of the target that the chain is; nil: the call's outermost chain
+	preferred *target  // that the request names; nil: the strategy picks
 
 	last   result
 	unfit  *result // of the first target that the request could not be re-written for
 	have   bool    // last is the answer of a target
 	listed bool    // what is tried was recorded as passed over
 	tried  int
+	front  int       // where the order begins
+	next   int       // where in that order it goes on after the target at hand
+	again  bool      // the targets were gone through before
 	now    time.Time // of the targets passed over since the last one tried
 }
 
-// do asks the targets in order until one answers well.
+// do asks the targets until one answers well.
 func (w *walk) do() result {
-	c := w.chain
 	if w.embeds {
-		w.vectors = w.firstModel(c, w.preferred, w.model)
+		w.vectors = w.firstModel(w.chain, w.preferred, w.model)
 	}
-	front, first := w.first()
+	if w.chain.policy.WaitFor <= 0 {
+		return w.sweep()
+	}
+	r := newRecovery(w)
+	for {
+		r.wait()
+		if last := w.sweep(); !r.again(&last) {
+			return last
+		}
+	}
+}
+
+// sweep asks the targets in order until one answers well.
+func (w *walk) sweep() result {
+	c := w.chain
+	var first int
+	w.front, first = w.first()
 	for k := range c.targets {
-		i := at(k, front)
+		i := at(k, w.front)
 		t := c.targets[i]
-		if w.full() {
+		w.next = k + 1
+		if w.full(w.tried) {
 			break
 		}
 		if reason, _ := w.skip(t, w.pinned); reason != "" {
@@ -85,7 +107,7 @@ func (w *walk) do() result {
 		}
 	}
 	if !w.have && !w.left() {
-		w.lastResort(front, first)
+		w.lastResort(first)
 	}
 	if !w.have {
 		return w.nothing()
@@ -106,10 +128,11 @@ func (w *walk) left() bool {
 	}
 }
 
-// full reports whether the cap on targets after the first is used up.
-func (w *walk) full() bool {
+// full reports whether the cap on targets after the first is used up where so
+// many were tried.
+func (w *walk) full(tried int) bool {
 	limit := w.chain.policy.MaxAttempts
-	return limit > 0 && w.tried > limit
+	return limit > 0 && tried > limit
 }
 
 // try runs one target. It reports whether the walk ends with its answer.
@@ -120,6 +143,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	l := &leg{
 		Context: w.ctx, call: w.call, target: t,
 		backup: w.backup || !isFirst, first: w.keyed && isFirst,
+		walk: w, next: w.next, front: w.front, tried: w.tried,
 	}
 	lim := newLimit(l)
 	start := time.Now()
@@ -154,14 +178,14 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	if !below && (!w.listed || !r.rejected) {
 		w.record(t, Attempt{
 			Status: r.status, Err: r.err, Skipped: r.rejected, Reason: r.reason,
-			Start: start, Elapsed: time.Since(start),
+			Start: start, Elapsed: time.Since(start), MovedOn: !r.ok && l.moved.Load(),
 		})
 	}
 	if r.rejected { // between the look at the breaker and the call it opened
 		return !w.may
 	}
 	w.tried++
-	return r.ok || r.canceled || !w.may || !w.eligible(&r)
+	return r.ok || r.canceled || !w.may || !w.eligible(w.tried, &r)
 }
 
 // moveOn gets the answer in hand out of the way of the next target: it goes
@@ -194,6 +218,7 @@ func (w *walk) descend(l *leg, sub *link) result {
 		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
 		embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
+		repeats: w.repeats, owner: w.owner, above: l,
 	}
 	if l.target.Lenient {
 		down.ctx = resilience.WithLenient(l)
@@ -217,63 +242,19 @@ func (w *walk) abandon() {
 }
 
 // eligible reports whether a failure of the first target tried makes the call
-// fail over. From then on every failure does.
-func (w *walk) eligible(r *result) bool {
-	if w.tried > 1 || r.certain || w.call.sweeping() || w.chain.rules.statuses.Has(r.status) {
+// fail over. From then on every failure does. tried counts the one that failed.
+func (w *walk) eligible(tried int, r *result) bool {
+	if tried > 1 || r.certain || w.call.sweeping() || w.chain.rules.statuses.Has(r.status) {
 		return true
 	}
 	code, message := w.runner.text(r)
 	return w.chain.rules.phrase(r.status, code, message) != ""
 }
 
-// lastResort gives an honest answer where every target was passed over: the
-// first that is merely unavailable is really tried, else the rejection with
-// the shortest wait is fetched from its own stack.
-func (w *walk) lastResort(front, first int) {
-	best, wait := -1, time.Duration(0)
-	for k := range w.chain.targets {
-		i := at(k, front)
-		reason, open := w.skip(w.chain.targets[i], w.pinned)
-		if reason == ReasonUnavailable && !w.pinned {
-			open = w.open(w.chain.targets[i])
-		}
-		switch {
-		case reason == "", reason == ReasonUnavailable && open == nil:
-			w.try(w.chain.targets[i], i == first)
-			return
-		case open != nil && (best < 0 || open.RetryAfter < wait):
-			best, wait = i, open.RetryAfter
-		}
-	}
-	if best >= 0 {
-		w.listed = true
-		w.try(w.chain.targets[best], best == first)
-	}
-}
-
-// nothing is the result of a walk in which no target was tried.
-func (w *walk) nothing() result {
-	if !gone(w.ctx) && w.left() { // by the request's Cancel
-		return result{err: context.Canceled, canceled: true, reason: ReasonCanceled}
-	}
-	if gone(w.ctx) {
-		r := result{err: ctxError(w.ctx, nil)}
-		r.canceled, r.reason = canceled(w.ctx), ReasonTimeout
-		if r.canceled {
-			r.reason = ReasonCanceled
-		}
-		return r
-	}
-	if w.unfit != nil {
-		return *w.unfit
-	}
-	if w.call.anyTried() {
-		return result{err: errNoneLeft, reason: ReasonUnavailable, empty: true}
-	}
-	return result{err: errNoTarget, reason: ReasonUnavailable}
-}
-
 func (w *walk) skipped(t *target, reason string) {
+	if w.again {
+		return // it was passed over before
+	}
 	if w.now.IsZero() {
 		w.now = time.Now()
 	}

@@ -131,7 +131,7 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 	attempts := &retry.Transport{
 		Base: guard, Policy: t.policy.Retry, Traced: t.std != nil,
 		KeepShouldRetry: b.OmitShouldRetry,
-		Replayable:      t.replay, Judge: t.advise, Permitted: t.permitted, Deadline: deadline,
+		Replayable:      t.replay, Judge: t.advise, Permitted: t.permitted, Patience: patience, Deadline: deadline,
 		OnAttempt: t.onAttempt, OnRetry: t.onRetry,
 	}
 	t.breaker = &breaker.Transport{

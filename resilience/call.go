@@ -31,7 +31,7 @@ type Call struct {
 	Original []byte // first 64 KiB of an unmasked body as the upstream sent it
 	Outcome  string // one of the Outcome constants; "" while the call is under way
 	Reason   string // error.type: a status ("503") or a word such as "stream_incomplete"; "" on success
-	NoRetry  string // why a retry that the policy allows was not made: "circuit_open" where the breaker had opened; else ""
+	NoRetry  string // why a retry that the policy allows was not made: "circuit_open" where the breaker had opened, "moved_on" where a chain had another target to try; else ""
 	Empty    string // "no_choices", "no_usage", "no_output", "unknown_shape", or ""
 	Accepted bool   // the answer is a ticket for work to be done later; Outcome is success
 	Err      error  // transport failure, timeout, rejection, cancellation or broken stream, rendered or not; nil for a whole answer of any status

@@ -3,6 +3,7 @@ package resilience
 import (
 	"bytes"
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -127,6 +128,25 @@ func (t *Transport) permitted(req *http.Request) bool {
 	return false
 }
 
+// patience says whether a call may begin a wait: a chain above has something
+// better to do where another target could be tried (contract 11).
+func patience(req *http.Request, resp *http.Response, wait time.Duration) (longest time.Duration, ok bool) {
+	c := callOf(req.Context())
+	if c == nil {
+		return math.MaxInt64, true
+	}
+	p := patienceOf(c.caller)
+	if p == nil {
+		return math.MaxInt64, true
+	}
+	if longest, ok = p.MayWait(c.orig, resp, wait); !ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rec.NoRetry = ending.ReasonMovedOn
+	}
+	return longest, ok
+}
+
 func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Duration) {
 	c := callOf(req.Context())
 	if c == nil {
@@ -135,6 +155,9 @@ func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Durati
 	c.mu.Lock()
 	c.setAside()
 	c.mu.Unlock()
+	if p := patienceOf(c.caller); p != nil {
+		p.Waits(c.orig, wait)
+	}
 	t.log.retry(c, a, wait)
 }
 

@@ -141,17 +141,36 @@ func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
 	default:
 		return 0, false
 	}
+	return c.wait(o)
+}
+
+// wait returns how long to wait before the next attempt, if that may be.
+func (c *call) wait(o *outcome) (wait time.Duration, ok bool) {
+	var wish time.Duration
 	if o.resp != nil {
-		wish, ok := c.wish(o.resp)
-		switch {
-		case !ok:
+		if wish, ok = c.wish(o.resp); !ok {
 			return 0, false
-		case wish > 0:
-			return t.set.obey(wish, c.room()), true
 		}
 	}
-	wait = t.set.backoff(o.Number)
-	return wait, wait < c.room()
+	if wait = wish; wish == 0 {
+		if wait = c.t.set.backoff(o.Number); wait >= c.room() {
+			return 0, false
+		}
+	}
+	room := c.room()
+	if c.t.Patience != nil {
+		longest, ok := c.t.Patience(c.req, o.resp, wait)
+		if !ok {
+			return 0, false
+		}
+		if longest < room {
+			room = longest + 1
+		}
+	}
+	if wish > 0 {
+		wait = c.t.set.obey(wish, room)
+	}
+	return wait, true
 }
 
 // wish returns the wait that the upstream asks for, in the headers of its answer

@@ -62,6 +62,11 @@ type Transport struct {
 	// before, the answer in hand goes back; refused after, its status, headers and
 	// first 64 KiB do (contract 3). Nil permits all.
 	Permitted func(*http.Request) bool
+	// Patience is asked before each wait whether it may be begun, with the answer
+	// in hand, nil after a transport failure, and the shortest that the wait can
+	// be. It returns the longest that the wait may be. Where it refuses, the
+	// answer in hand goes back (contract 11). Nil permits all.
+	Patience func(req *http.Request, resp *http.Response, wait time.Duration) (longest time.Duration, ok bool)
 	// Deadline returns a limit of the whole call beside the context's. Nil is
 	// none.
 	Deadline func(*http.Request) (time.Time, bool)

@@ -22,6 +22,8 @@ const (
 	ReasonPanic          = "panic"             // a layer or the transport panicked
 	ReasonCircuitOpen    = "circuit_open"      // rejected: the breaker is open
 	ReasonCircuitFull    = "circuit_capacity"  // rejected: no place for another breaker
+	ReasonMovedOn        = "moved_on"          // not waited for: another target could be tried in the meantime
+	ReasonBound          = "bound"             // passed over: the request names what another account has
 	ReasonIncomplete     = "stream_incomplete" // a stream ended cleanly before its end
 	ReasonStreamError    = "stream_error"      // a stream broke in another way
 	ReasonIdleTimeout    = "idle_timeout"      // silent for longer than stream.idle_timeout

@@ -12,7 +12,7 @@ import (
 // what Bedrock adds and by the end marks of the usual vendors.
 func newBedrock() *Format {
 	return &Format{
-		name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
+		name: "bedrock", operation: "chat", generative: true, binds: bindsBedrock | bindsMessages, pathStream: true, anyBody: true,
 		match: matchBedrock, framing: func(byte) framing { return frameFraming{} }, shape: bedrockShape,
 		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 	}

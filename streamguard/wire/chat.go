@@ -8,7 +8,7 @@ import (
 
 func newChat() *Format {
 	return &Format{
-		name: "chat completions", operation: "chat", generative: true,
+		name: "chat completions", operation: "chat", generative: true, binds: bindsChat,
 		match: postTo("/chat/completions"), event: chatEvent, large: chatLarge,
 		judge: wantObject(chatJudge),
 	}

@@ -32,9 +32,10 @@ type Content struct {
 	form   bool
 	// deferred: the answer is asked for later
 	deferred bool
-	fault    error  // why no model was found; nil: there is none
-	where    span   // of the value of model
-	more     []span // of its other occurrences, in order
+	bound    binding // what it names is known to one account alone
+	fault    error   // why no model was found; nil: there is none
+	where    span    // of the value of model
+	more     []span  // of its other occurrences, in order
 }
 
 // Switch is a member that is true, false or not there.
@@ -109,7 +110,7 @@ func (c *Content) Replace(body []byte, model string) ([]byte, Content, error) {
 	if !c.form {
 		value = quote(model)
 	}
-	next := Content{model: model, stream: c.stream, deferred: c.deferred, form: c.form}
+	next := Content{model: model, stream: c.stream, deferred: c.deferred, bound: c.bound, form: c.form}
 	out := make([]byte, 0, len(body)+(1+len(c.more))*len(value))
 	done := 0
 	put := func(at span) {
@@ -144,7 +145,8 @@ func readObject(b []byte) Content {
 		if i = skipCommas(b, i); i < len(b) && b[i] == '}' {
 			return c
 		}
-		name, value := looseMember(b, i)
+		name, from := looseName(b, i)
+		value := span{from, c.follow(b, name, from)}
 		if value.from >= value.to {
 			c.fault = ErrNotRead
 			return c
@@ -187,25 +189,39 @@ func (c *Content) setStream(raw []byte) {
 	}
 }
 
-// looseMember returns the name, decoded, and the place of the value of the
-// member that begins at b[i]. Quotes and brackets are followed and nothing else
-// is checked. The place is empty where there is no member that ends.
-func looseMember(b []byte, i int) (name []byte, value span) {
+// follow returns the index behind the value of the member name, which begins at
+// b[i], and notes what it binds the request to; -1 if it does not end.
+func (c *Content) follow(b, name []byte, i int) int {
+	if i < 0 {
+		return -1
+	}
+	if p := boundPlaces.member(name); p != nil {
+		if found, end := p.read(b, i); end > i {
+			c.bound |= found
+			return end
+		}
+	}
+	return looseValue(b, i)
+}
+
+// looseName returns the name, decoded, of the member that begins at b[i], and
+// where its value begins; -1 where there is none. Quotes and brackets are
+// followed and nothing else is checked.
+func looseName(b []byte, i int) (name []byte, value int) {
 	if i >= len(b) || b[i] != '"' {
-		return nil, span{}
+		return nil, -1
 	}
 	end := looseString(b, i+1)
 	if end < 0 {
-		return nil, span{}
+		return nil, -1
 	}
 	if name = b[i+1 : end-1]; bytes.IndexByte(name, '\\') >= 0 {
 		name = []byte(unquote(b[i:end]))
 	}
 	if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
-		return nil, span{}
+		return nil, -1
 	}
-	i = skipSpace(b, i+1)
-	return name, span{i, looseValue(b, i)}
+	return name, skipSpace(b, i+1)
 }
 
 // looseValue returns the index behind the value that begins at b[i], -1 if it

@@ -43,3 +43,14 @@ func CountingFormat(n *int) *Format {
 		return ollamaShape(head, contentType, stream)
 	}}
 }
+
+// FollowsAlike reports whether the reader of bindings takes the value that b
+// begins with for as long as the reader that looks at nothing, or gives up.
+func FollowsAlike(b []byte) bool {
+	for _, p := range boundPlaces.members {
+		if _, end := p.at.read(b, 0); end > 0 && end != looseValue(b, 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -18,6 +18,7 @@ type Format struct {
 	name       string // as String returns it: "chat completions", "responses", …
 	operation  string // gen_ai.operation.name
 	generative bool
+	binds      binding // what may bind its requests to an account
 
 	// match tells whether a request is of this format; endpoint is the suffix
 	// of its path that stays when the base URL changes.

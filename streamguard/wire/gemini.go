@@ -10,7 +10,7 @@ import (
 
 func newGemini() *Format {
 	return &Format{
-		name: "gemini", operation: "generate_content", generative: true, pathStream: true,
+		name: "gemini", operation: "generate_content", generative: true, binds: bindsGemini, pathStream: true,
 		match: googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
 		event: geminiEvent, large: geminiLarge, torn: geminiTorn,
 		judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,

@@ -8,7 +8,7 @@ import (
 // newInteractions is Google's Interactions API.
 func newInteractions() *Format {
 	return &Format{
-		name: "interactions", operation: "chat", generative: true,
+		name: "interactions", operation: "chat", generative: true, binds: bindsInteractions,
 		match: matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
 		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 	}

@@ -8,7 +8,7 @@ import (
 
 func newMessages() *Format {
 	return &Format{
-		name: "messages", operation: "chat", generative: true,
+		name: "messages", operation: "chat", generative: true, binds: bindsMessages,
 		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, large: messagesLarge, done: noSentinel,
 		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 	}

@@ -15,6 +15,11 @@ type Request struct {
 	// Deferred says that the answer is asked for later: by "deferred": true, an
 	// /async/ path, or a header. What comes at once is a ticket.
 	Deferred bool
+	// Bound says that the request names what only one account of its provider
+	// knows: an answer before (previous_response_id, conversation,
+	// previous_interaction_id), cachedContent, continuationToken, a container, a
+	// file, or reasoning that is sealed (encrypted_content, a signature).
+	Bound bool
 }
 
 // Inspect tells what a request asks for from all but its body. u and h may be
@@ -112,4 +117,5 @@ func (r *Request) Add(c *Content) {
 		r.Stream = c.stream == On
 	}
 	r.Deferred = r.Deferred || c.deferred
+	r.Bound = r.Bound || r.Format != nil && c.bound&r.Format.binds != 0
 }

@@ -244,6 +244,9 @@ func FuzzReadContent(f *testing.F) {
 		whole := read(wire.Request{}, "", string(b))
 		for cut := range b {
 			_ = read(wire.Request{}, "", string(b[:cut])) // must not panic
+			if !wire.FollowsAlike(b[cut:]) {
+				t.Fatalf("%q: the reader of bindings ends elsewhere", b[cut:])
+			}
 		}
 		var members map[string]json.RawMessage
 		if !utf8.Valid(b) || json.Unmarshal(b, &members) != nil {

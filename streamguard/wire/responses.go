@@ -8,7 +8,7 @@ import (
 
 func newResponses() *Format {
 	return &Format{
-		name: "responses", operation: "chat", generative: true,
+		name: "responses", operation: "chat", generative: true, binds: bindsResponses,
 		match: matchResponses, types: []string{"response."}, event: responsesEvent, large: responsesLarge, done: noSentinel,
 		judge: wantObject(responsesJudge), abort: responsesAbort,
 	}

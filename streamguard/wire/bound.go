@@ -1,0 +1,194 @@
+package wire
+
+import "bytes"
+
+// A binding is a set of formats in whose requests a value names something that
+// only one account of the provider knows: an answer before, a file, a cache,
+// reasoning that is sealed.
+type binding uint8
+
+const (
+	bindsChat binding = 1 << iota
+	bindsResponses
+	bindsMessages
+	bindsGemini
+	bindsInteractions
+	bindsBedrock
+)
+
+// A place is a value of a request's body that matters for its binding. What is
+// at no place, such as the schema of a tool, is passed over unread.
+type place struct {
+	binds    binding // of a string here that is not empty
+	has      string  // and that has this in it
+	members  []placeMember
+	elements *place
+}
+
+type placeMember struct {
+	name string
+	kind string // that the "type" beside it has to say; "" is any
+	at   *place
+}
+
+// maxPlaces is how many members a place may have.
+const maxPlaces = 12
+
+// dummySignature is what Google documents for calls that come from elsewhere.
+const dummySignature = `"skip_thought_signature_validator"`
+
+// googleFile is in the address of a file that was uploaded to an account; other
+// addresses are public, or name what their own permissions guard.
+const googleFile = "generativelanguage.googleapis.com"
+
+// boundPlaces are the documented positions, by vendor documentation of 2026.
+var boundPlaces = &place{members: []placeMember{
+	{name: "previous_response_id", at: names(bindsResponses)},
+	{name: "conversation", at: &place{binds: bindsResponses, members: []placeMember{{name: "id", at: names(bindsResponses)}}}},
+	{name: "prompt", at: &place{members: []placeMember{{name: "id", at: names(bindsResponses)}}}},
+	{name: "container", at: &place{binds: bindsMessages, members: []placeMember{{name: "id", at: names(bindsMessages)}}}},
+	{name: "previous_interaction_id", at: names(bindsInteractions)},
+	{name: "cachedContent", at: names(bindsGemini)}, {name: "cached_content", at: names(bindsGemini)},
+	{name: "continuationToken", at: names(bindsGemini)},
+	{name: "messages", at: &place{elements: message}},
+	{name: "input", at: &place{elements: inputItem}},
+	{name: "contents", at: &place{elements: &place{members: []placeMember{{name: "parts", at: &place{elements: geminiPart}}}}}},
+	{name: "tools", at: &place{elements: boundTool}},
+}}
+
+// names is a place that a string binds.
+func names(f binding) *place { return &place{binds: f} }
+
+var (
+	source = &place{members: []placeMember{{name: "file_id", kind: "file", at: names(bindsMessages)}}}
+
+	// message is one of Chat, Messages or Bedrock.
+	message = &place{members: []placeMember{
+		{name: "audio", at: &place{members: []placeMember{{name: "id", at: names(bindsChat)}}}},
+		{name: "content", at: &place{elements: &place{members: []placeMember{
+			{name: "file", kind: "file", at: &place{members: []placeMember{{name: "file_id", at: names(bindsChat)}}}},
+			{name: "source", at: source},
+			{name: "file_id", kind: "container_upload", at: names(bindsMessages)},
+			{name: "signature", kind: "thinking", at: names(bindsMessages)},
+			{name: "data", kind: "redacted_thinking", at: names(bindsMessages)},
+			{name: "content", kind: "tool_result", at: &place{elements: &place{members: []placeMember{{name: "source", at: source}}}}},
+			{name: "reasoningContent", at: &place{members: []placeMember{
+				{name: "reasoningText", at: &place{members: []placeMember{{name: "signature", at: names(bindsBedrock)}}}},
+				{name: "redactedContent", at: names(bindsBedrock)},
+			}}},
+		}}}},
+	}}
+
+	fileID   = placeMember{name: "file_id", at: names(bindsResponses)}
+	fileURI  = placeMember{name: "uri", at: &place{binds: bindsInteractions, has: googleFile}}
+	contents = &place{elements: &place{members: []placeMember{fileID, fileURI}}}
+
+	// inputItem is one of Responses or Interactions.
+	inputItem = &place{members: []placeMember{
+		{name: "encrypted_content", kind: "reasoning", at: names(bindsResponses)},
+		{name: "encrypted_content", kind: "compaction", at: names(bindsResponses)},
+		{name: "id", kind: "item_reference", at: names(bindsResponses)},
+		{name: "signature", kind: "thought", at: names(bindsInteractions)},
+		{name: "content", at: contents},
+		{name: "output", at: &place{members: []placeMember{fileID}, elements: contents.elements}},
+		fileURI,
+	}}
+
+	geminiFile = &place{members: []placeMember{
+		{name: "fileUri", at: &place{binds: bindsGemini, has: googleFile}},
+		{name: "file_uri", at: &place{binds: bindsGemini, has: googleFile}},
+	}}
+	geminiPart = &place{members: []placeMember{
+		{name: "fileData", at: geminiFile}, {name: "file_data", at: geminiFile},
+		{name: "thoughtSignature", at: names(bindsGemini)}, {name: "thought_signature", at: names(bindsGemini)},
+	}}
+
+	boundTool = &place{members: []placeMember{
+		{name: "container", kind: "code_interpreter", at: &place{binds: bindsResponses, members: []placeMember{
+			{name: "file_ids", at: &place{elements: names(bindsResponses)}},
+		}}},
+		{name: "vector_store_ids", kind: "file_search", at: &place{elements: names(bindsResponses)}},
+		{name: "input_image_mask", kind: "image_generation", at: &place{members: []placeMember{fileID}}},
+	}}
+)
+
+// member returns the place of the member name, nil for one that does not matter.
+func (p *place) member(name []byte) *place {
+	for i := range p.members {
+		if p.members[i].name == string(name) {
+			return p.members[i].at
+		}
+	}
+	return nil
+}
+
+// read returns what the value that begins at b[i] binds, and the index behind
+// it, -1 if it cannot be followed. It ends where looseValue does.
+func (p *place) read(b []byte, i int) (found binding, end int) {
+	switch {
+	case i >= len(b):
+		return 0, -1
+	case b[i] == '[' && p.elements != nil:
+		return p.list(b, i)
+	case b[i] == '{' && p.members != nil:
+		return p.object(b, i)
+	}
+	if end = looseValue(b, i); b[i] == '"' && end > i+2 {
+		if v := b[i:end]; p.has == "" && string(v) != dummySignature || p.has != "" && bytes.Contains(v, []byte(p.has)) {
+			found = p.binds
+		}
+	}
+	return found, end
+}
+
+func (p *place) list(b []byte, i int) (found binding, end int) {
+	for i++; ; i = end {
+		if i = skipCommas(b, i); i < len(b) && b[i] == ']' {
+			return found, i + 1
+		}
+		var f binding
+		if f, end = p.elements.read(b, i); end <= i {
+			return 0, -1
+		}
+		found |= f
+	}
+}
+
+func (p *place) object(b []byte, i int) (found binding, end int) {
+	var (
+		byMember [maxPlaces]binding
+		kind     []byte // the type, with its quotes
+	)
+	for i++; ; i = end {
+		if i = skipCommas(b, i); i < len(b) && b[i] == '}' {
+			break
+		}
+		name, from := looseName(b, i)
+		if from < 0 {
+			return 0, -1
+		}
+		var f binding
+		if at := p.member(name); at != nil {
+			f, end = at.read(b, from)
+		} else {
+			end = looseValue(b, from)
+		}
+		if end <= from {
+			return 0, -1
+		}
+		if string(name) == "type" {
+			kind = b[from:end]
+		}
+		for m := range p.members {
+			if f != 0 && p.members[m].name == string(name) {
+				byMember[m] |= f
+			}
+		}
+	}
+	for m := range p.members {
+		if want := p.members[m].kind; byMember[m] != 0 && (want == "" || len(kind) > 2 && want == string(kind[1:len(kind)-1])) {
+			found |= byMember[m]
+		}
+	}
+	return found, i + 1
+}
