@@ -48,8 +48,81 @@
 //	request that cannot be sent   an error                                 no         neutral  no
 //
 // The status in brackets is what resilience.StatusOf returns. A streaming
-// call is re-sent only with retry.streams: held_back; failing over to another
-// target while it is held back needs no switch.
+// call that was dispatched is re-sent only with retry.streams: held_back, whatever
+// it was answered with; failing over to another target while it is held back
+// needs no switch.
+//
+// # Profiles
+//
+// That table is the profile default. A profile is a named set of defaults for
+// one kind of use: resilience.Profile, RESILIENCE_PROFILE, or resilience.profile
+// in a file, where a provider may have its own.
+//
+//	default  the documented defaults: no stream is sent twice
+//	live     for people who wait for tokens: a stream is handed out with its
+//	         first content and retried until then, silence is given up after
+//	         10 s at the beginning and 20 s later, one model's breaker is not
+//	         another's
+//	whole    for agents, batch and tools: live, but a stream is held until its
+//	         end, so that a break anywhere is retried or fails over
+//
+// A profile lies below everything that somebody wrote: the file's global
+// blocks, the environment, a provider's own block. A provider's own profile takes
+// the place of everyone's below its stack, no more. A list with the word default
+// adds to the profile's list.
+//
+// Chains serve many providers and follow the profile of everyone. With live and
+// whole they go on where a request is too long for a model (the entry too_long of
+// failover.retry_on_errors, failover.TooLong): to targets of other models, and to
+// none of the same, whoever provides it. That is the request's fault and no
+// failure of a breaker.
+//
+// No profile sets retry.attempt_timeout, which would cut off whole answers that
+// take minutes; first_event_timeout is what bounds an attempt at a stream. It ends
+// with the first data event, also where hold_until holds the stream for longer;
+// idle_timeout goes on, and a ping or a comment restarts it. Silence before an
+// answer that is no stream is bounded by timeout and by the base's 600 s.
+//
+// # Patience, limits and bound requests
+//
+// failover.patience (3.5 s) is how long a chain waits on one target while another
+// could answer now: the sum of its waits, own backoff and asked for alike. A wait
+// that would exceed it is not begun, the chain moves on, and the attempt says so
+// (failover.Attempt.MovedOn). The default lets two retries of the default backoff happen, or a
+// Retry-After of 2 s be obeyed once. The last target that is left keeps its
+// whole budget. 0 never waits where another could answer, off waits as if there
+// were none.
+//
+// failover.wait_for is for the moment when all targets are open or held: the
+// chain waits for the earliest if it comes back within this time and the
+// deadline. It is off by default, since a rejection at once is worth more to most
+// callers than an answer late.
+//
+// limits.hold keeps calls from what an upstream refused for longer than a retry
+// waits: a provider's account, or a model of it, until the time that the upstream
+// named, limits.max_hold at most. Whoever was told when to come back does not
+// knock before. A chain passes over it at no cost (rate_limited); a stack alone
+// answers with a local 429. It is no failure of a breaker and ends by itself.
+// limits.preempt holds already when a good answer says that nothing remains; off,
+// since such figures are often those of one window of several.
+//
+// limits.max_concurrent bounds the calls that a provider has at once, until
+// their bodies have ended. One more waits for a place within its deadline and the
+// patience, then it is a local 429 (concurrency), and a chain goes on.
+//
+// failover.bound: account sends a request that names what only its account knows
+// (previous_response_id, a file id, sealed reasoning) to targets of that account
+// alone; another would refuse it, or answer without what was meant. ignore
+// switches that off.
+//
+// failover.max_body (64 MiB) is the largest body that is read to be re-written
+// for a target with a model of its own; a larger one is an error with status 413.
+//
+// circuit_breaker.timeout_factor, max_timeout and jitter lengthen the open time:
+// by a factor after each failed probe, up to the maximum and back to the first
+// after a close, so that a long outage is probed less and less; and by a random
+// share, so that not all instances of a service probe at the same moment. The open
+// time stays as it is by default.
 //
 // # Waiting
 //
@@ -100,11 +173,17 @@
 //
 // # What an SDK above should know
 //
-// The official SDKs retry any transport error twice by themselves. Set their
-// own retries to 0. Where the stack retried, it adds x-should-retry: false to
-// the last answer, which they obey; a rejection and an unmasked failure are
-// responses for the same reason. With errors_as_responses: all transport
-// failures and local timeouts are responses as well.
+// The official SDKs retry a 429, a 5xx and any transport error twice by
+// themselves. Where the stack retried, it adds x-should-retry: false to the last
+// answer, which they obey; a rejection and an unmasked failure are responses for
+// the same reason. With errors_as_responses: all transport failures and local
+// timeouts are responses as well.
+//
+// Under the profiles live and whole, set an SDK's own retries to 0: the stack
+// retries for it. Under default the stack makes one attempt at a stream, so leave
+// the SDK's on, with errors_as_responses: all so that transport failures do not
+// multiply; at 0 a 429 or 503 before a stream goes straight to the caller, who
+// with the bare SDK would have had an answer.
 //
 // net/http itself re-sends a request that has an Idempotency-Key and GetBody
 // when a reused connection turns out dead, and a request with GetBody on an

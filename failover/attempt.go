@@ -19,6 +19,7 @@ const (
 	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
 	ReasonBound          = ending.ReasonBound       // skipped: the request names what only another account has
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
+	ReasonTooLong        = "too_long"               // skipped: the request was too long for the same model elsewhere
 	ReasonUnfit          = "not_rewritable"         // skipped: the request's body could not be re-written for it
 	ReasonTransportError = ending.ReasonTransportError
 	ReasonTimeout        = ending.ReasonTimeout

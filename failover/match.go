@@ -23,6 +23,7 @@ type phrase struct {
 	text     string // as configured
 	words    []string
 	statuses []layer.StatusSet // all of them must hold the status
+	length   bool              // it says that the request is too long for the model
 }
 
 // parsePhrase compiles one phrase. A numeric word is a status or a class; at
@@ -67,6 +68,7 @@ func (p *phrase) matches(status int, text string) bool {
 type rules struct {
 	statuses layer.StatusSet
 	phrases  []phrase
+	length   bool // some of them are about a request's length
 }
 
 // listed returns a policy's list with the default one in place of the word for
@@ -99,6 +101,10 @@ func compile(p Policy) (*rules, []error) {
 	}
 	r.statuses, errs = layer.ParseStatuses("failover.retry_on_statuses", statuses, def.RetryOnStatuses)
 	for _, s := range listed(p.RetryOnErrors, def.RetryOnErrors) {
+		if isTooLong(s) {
+			r.phrases, r.length = append(r.phrases, tooLong...), true
+			continue
+		}
 		ph, err := parsePhrase(s)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("failover.retry_on_errors: %w", err))
@@ -127,13 +133,14 @@ var modelGone = []phrase{
 	{text: "model decommissioned", words: []string{"model", "decommissioned"}},
 }
 
-// phrase returns the first phrase that matches, "" if none does.
-func (r *rules) phrase(status int, code, message string) string {
+// match returns the first phrase that matches, nil if none does. length asks
+// for those alone that are about the request's length.
+func (r *rules) match(status int, code, message string, length bool) *phrase {
 	text := strings.ToLower(code + "\n" + message)
 	for i := range r.phrases {
-		if r.phrases[i].matches(status, text) {
-			return r.phrases[i].text
+		if p := &r.phrases[i]; (p.length || !length) && p.matches(status, text) {
+			return p
 		}
 	}
-	return ""
+	return nil
 }

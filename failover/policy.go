@@ -38,7 +38,8 @@ type Policy struct {
 	RetryOnStatuses []string
 	// RetryOnErrors lists phrases that make an error eligible: each word must
 	// occur in its code or message, a numeric word ("404", "4xx") constrains
-	// its status. Nil and empty are the default, and so is the entry "default".
+	// its status. Nil and empty are the default, and so is the entry "default";
+	// the entry [TooLong] stands for what says that a request is too long.
 	RetryOnErrors []string
 	// Words.ModelGone are further phrases for a model that is no longer served.
 	// They and the built-in ones count whatever RetryOnErrors lists.

@@ -26,6 +26,9 @@ func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
 	if sub := t.chain(); sub != nil {
 		return w.skipChain(sub, pinned)
 	}
+	if w.chain.rules.length && w.call.outgrew(t.model(w.model)) {
+		return ReasonTooLong, nil
+	}
 	if open := w.open(t); open != nil && !pinned {
 		return ReasonCircuitOpen, open
 	}
@@ -52,7 +55,7 @@ func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.Op
 
 func rank(reason string) int {
 	return slices.Index([]string{
-		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried, ReasonCircuitOpen, ReasonUnavailable,
+		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried, ReasonTooLong, ReasonCircuitOpen, ReasonUnavailable,
 	}, reason)
 }
 

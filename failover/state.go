@@ -22,6 +22,7 @@ type call struct {
 	traced   int         // guarded by mu: number of the last one in the trace
 	tried    []triedMark // guarded by mu
 	swept    bool        // guarded by mu: it has moved on once
+	small    []string    // guarded by mu: models that the request is too long for
 	host     string      // guarded by mu: the host of the last target without an answer
 }
 

@@ -170,6 +170,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		}
 		return false
 	}
+	w.outgrown(t, &r)
 	w.keep(&r)
 	below := w.call.recorded(known, &r)
 	if !below && r.err != nil {
@@ -248,7 +249,7 @@ func (w *walk) eligible(tried int, r *result) bool {
 		return true
 	}
 	code, message := w.runner.text(r)
-	return w.chain.rules.phrase(r.status, code, message) != ""
+	return w.chain.rules.match(r.status, code, message, false) != nil
 }
 
 func (w *walk) skipped(t *target, reason string) {

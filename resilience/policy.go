@@ -33,9 +33,27 @@ type Policy struct {
 	// ErrorsAsResponses is [RenderRejections] (also ""), [RenderAll] or
 	// [RenderNone].
 	ErrorsAsResponses string
+	// Limits says what becomes of a provider's limits and how many calls it gets
+	// at once.
+	Limits Limits
 	// Words are this provider's own words for kinds of failures; they are added
 	// to the built-in ones.
 	Words wire.Words
+}
+
+// Limits says how a stack meets the limits of a provider. The zero Limits keeps
+// nothing back.
+type Limits struct {
+	// Hold keeps calls from a key (an account, or a model of it) until the time
+	// that the upstream named when it refused one.
+	Hold bool
+	// MaxHold is the longest hold; a time beyond it is cut to it. 0 is one hour.
+	MaxHold time.Duration
+	// Preempt holds a key already when a success says that nothing remains.
+	Preempt bool
+	// MaxConcurrent is how many calls the provider has at once, until their
+	// bodies have ended or were closed. 0 is any number.
+	MaxConcurrent int
 }
 
 // DefaultPolicy returns the documented defaults of every layer.
@@ -45,6 +63,7 @@ func DefaultPolicy() Policy {
 		CircuitBreaker:    breaker.DefaultPolicy(),
 		Stream:            streamguard.DefaultPolicy(),
 		ErrorsAsResponses: RenderRejections,
+		Limits:            Limits{Hold: true, MaxHold: time.Hour},
 	}
 }
 

@@ -26,3 +26,29 @@ func TestPrintsTheWorkedExample(t *testing.T) {
 	assert.NotContains(t, text, "secret-key")
 	require.Error(t, run(&out, []string{"no such file"}, nil))
 }
+
+// A profile's values are told from defaults, and from what is written over it.
+func TestPrintsWhatAProfileGives(t *testing.T) {
+	var out strings.Builder
+	vars := map[string]string{"RESILIENCE_PROFILE": "live", "RETRY_JITTER_FACTOR": "0.3"}
+	require.NoError(t, run(&out, nil, func(name string) (string, bool) { v, ok := vars[name]; return v, ok }))
+	text, _, _ := strings.Cut(out.String(), "\nanthropic (")
+	for _, line := range []string{
+		`profile +live +environment +RESILIENCE_PROFILE`,
+		`retry.streams +held_back +profile +live`,
+		`retry.retry_on_statuses +\[default, 408, 500, 520, 521, 523, 529\] +profile +live`,
+		`retry.max_retries +2 +file +line \d+`,
+		`retry.jitter_factor +0.3 +environment +RETRY_JITTER_FACTOR`,
+		`stream.event_timeout +0 +default`,
+		`limits.hold +true +default`,
+		`limits.max_hold +1h +default`,
+		`limits.preempt +false +default`,
+		`limits.max_concurrent +0 +default`,
+		`failover.retry_on_errors +\[default, too_long\] +profile +live`,
+		`failover.patience +3.5s +default`,
+		`failover.wait_for +0 +default`,
+		`failover.bound +account +default`,
+	} {
+		assert.Regexp(t, "(?m)^"+line+"$", text)
+	}
+}

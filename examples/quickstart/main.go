@@ -1,7 +1,8 @@
 // Quickstart sends the same faults through a bare http.Client and through the
-// stack, and prints what each of them takes for an answer. It needs no key and
-// no network: the provider is on loopback. A row in which the stack delivers
-// anything but a whole answer or the right error makes it exit 1.
+// stack, and prints what each of them takes for an answer; then two faults of a
+// stream through two profiles. It needs no key and no network: the provider is
+// on loopback. A row in which the stack delivers anything but a whole answer or
+// the right error makes it exit 1.
 package main
 
 import (
@@ -68,5 +69,9 @@ func run() (wrong int, err error) {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\n", f.name, believed, got, attempts, got.took.Round(time.Millisecond), verdict)
 	}
-	return wrong, out.Flush()
+	if err := out.Flush(); err != nil {
+		return wrong, err
+	}
+	more, err := compare(os.Stdout, up)
+	return wrong + more, err
 }

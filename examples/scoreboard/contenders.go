@@ -44,10 +44,10 @@ var contenders = []contender{
 		return openStack(s, defaults(s.times))
 	}},
 	{"surefoot, chain", "`failover.NewChain` of a primary and a backup, every policy the default", func(s *site) (ask, func(), error) {
-		return openChain(s, defaults(s.times))
+		return openChain(s, defaults(s.times), failover.DefaultPolicy())
 	}},
 	{"surefoot, chain, whole answers", "the same with `stream.hold_until: complete`, `retry.streams: held_back`, `stream.first_event_timeout` 10 s, `stream.idle_timeout` 10 s, `retry.attempt_timeout` 15 s and `timeout` 60 s", func(s *site) (ask, func(), error) {
-		return openChain(s, wholeAnswers(s.times))
+		return openChain(s, wholeAnswers(s.times), failover.DefaultPolicy())
 	}},
 }
 
@@ -115,7 +115,7 @@ func openStack(s *site, p resilience.Policy) (ask, func(), error) {
 	return plain(stack.Client(), s.primary.URL, nil), stack.CloseIdleConnections, nil
 }
 
-func openChain(s *site, p resilience.Policy) (ask, func(), error) {
+func openChain(s *site, p resilience.Policy, f failover.Policy) (ask, func(), error) {
 	var targets []failover.Target
 	for _, t := range []struct{ provider, model, url, key string }{
 		{"primary", primaryModel, s.primary.URL, primaryKey},
@@ -130,7 +130,7 @@ func openChain(s *site, p resilience.Policy) (ask, func(), error) {
 			Header: http.Header{"Authorization": {"Bearer " + t.key}},
 		})
 	}
-	chain, err := failover.NewChain(failover.DefaultPolicy(), targets...)
+	chain, err := failover.NewChain(f, targets...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -150,5 +151,61 @@ func TestCancelledCall(t *testing.T) {
 		require.ErrorIs(t, <-done, context.Canceled)
 		require.NoError(t, r.up.Wait(t.Context(), func() bool { return r.up.Aborted() == 1 }))
 		assert.Equal(t, 1, r.up.Count())
+	})
+}
+
+// With the SDK's own retries off, one refusal before a stream is an error under
+// the default profile, which sends no stream twice, and none under live and
+// whole (contract 12). With them on, as its advice is, the default loses nothing
+// either, and no profile multiplies the attempts.
+func TestStreamRefusedOnce(t *testing.T) {
+	for _, row := range []struct {
+		profile    string
+		sdkRetries int
+		answered   bool
+	}{
+		{resilience.ProfileDefault, 0, false},
+		{resilience.ProfileDefault, sdkDefault, true},
+		{resilience.ProfileLive, 0, true},
+		{resilience.ProfileLive, sdkDefault, true},
+		{resilience.ProfileWhole, 0, true},
+		{resilience.ProfileWhole, sdkDefault, true},
+	} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			t.Run(fmt.Sprintf("%s, %d, SDK retries %d", row.profile, status, row.sdkRetries), func(t *testing.T) {
+				each(t, func(t *testing.T, o official) {
+					p, err := resilience.Profile(row.profile)
+					require.NoError(t, err)
+					r := newRig(t, p, resilience.Builder{})
+					r.up.Default(upstreamtest.Status(status), answer)
+					text, err := o.call(t.Context(), r.client, r.up.URL, row.sdkRetries, true)
+					if !row.answered {
+						assert.Equal(t, status, o.status(err), "%v", err)
+						assert.Equal(t, 1, r.up.Count())
+						return
+					}
+					require.NoError(t, err)
+					assert.Equal(t, said, text)
+					assert.Equal(t, 2, r.up.Count())
+				})
+			})
+		}
+	}
+}
+
+// A refusal that stays costs what the profile's budget is, whatever the SDK
+// above would do by itself.
+func TestStreamRefusedForEver(t *testing.T) {
+	each(t, func(t *testing.T, o official) {
+		for _, profile := range []string{resilience.ProfileLive, resilience.ProfileWhole} {
+			p, err := resilience.Profile(profile)
+			require.NoError(t, err)
+			r := newRig(t, p, resilience.Builder{})
+			r.up.Default(upstreamtest.Status(http.StatusServiceUnavailable))
+			_, err = o.call(t.Context(), r.client, r.up.URL, sdkDefault, true)
+			assert.Equal(t, http.StatusServiceUnavailable, o.status(err), "%v", err)
+			assert.Equal(t, 1+p.Retry.MaxRetries, r.up.Count())
+			assert.Equal(t, 1, r.above.Calls(), "the SDK is told not to retry")
+		}
 	})
 }

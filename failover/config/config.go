@@ -9,6 +9,12 @@
 // every key that it does not name, a single list or switch at a time.
 // [Config.Effective] shows where each value came from.
 //
+// The key profile (RESILIENCE_PROFILE) chooses the built-in defaults: see
+// [resilience.Profile]. A provider's own profile takes the place of everyone's
+// below its stack, so that the global blocks and the environment still win over
+// it. Chains follow the profile of everyone: with live and whole they go on
+// where a request is too long for a model (failover.TooLong).
+//
 // # From a file to a client
 //
 // [Assemble] puts together what a file describes: a stack for each provider, a
@@ -25,7 +31,7 @@
 // unavailable and is a warning, elsewhere it is an error. For the retry and
 // circuit_breaker blocks an empty list means "no status"; everywhere else it
 // counts as not given. In a list of statuses or phrases the word default stands
-// for the built-in list, so that it can be added to.
+// for the built-in list, or for the profile's, so that it can be added to.
 //
 // config.example.yaml, beside this package, shows every key.
 //
@@ -144,20 +150,6 @@ func (l *loader) top(n node, c *Config) (declared []*virtual) {
 	return declared
 }
 
-// settings resolves what holds with these scopes on top, the strongest last.
-func (c *Config) settings(own ...scope) settings {
-	s := defaults()
-	layers := append([]scope{c.file, c.env}, own...)
-	for _, f := range allFields {
-		for _, layer := range layers {
-			if g, ok := layer[f.key]; ok {
-				assign(f.at(&s), g.value)
-			}
-		}
-	}
-	return s
-}
-
 // own is what a provider's blocks give; nil for one that is not configured.
 func (c *Config) own(name string) scope {
 	if p := c.byName[name]; p != nil {
@@ -190,7 +182,7 @@ func (c *Config) failoverPolicy(own scope) failover.Policy {
 // caller sends one provider's credential goes to no other provider, and a
 // model may be gone in any of their words.
 func (c *Config) shareWords() {
-	s := c.settings()
+	s := c.settings(nil)
 	c.gone, c.credentials = s.policy.Words.ModelGone, s.policy.Words.Credentials
 	for _, p := range c.providers {
 		if g, ok := p.own[modelGone]; ok {
@@ -216,12 +208,12 @@ func (c *Config) Providers() []Provider {
 
 // RefreshInterval is how often every model list is fetched anew, as
 // discovery.Config takes it: [discovery.Off] where the configuration says 0.
-func (c *Config) RefreshInterval() time.Duration { return interval(c.settings().refresh) }
+func (c *Config) RefreshInterval() time.Duration { return interval(c.settings(nil).refresh) }
 
 // RecheckInterval is how often the lists of failed providers are fetched
 // anew, as discovery.Config takes it: [discovery.Off] where the configuration
 // says 0.
-func (c *Config) RecheckInterval() time.Duration { return interval(c.settings().recheck) }
+func (c *Config) RecheckInterval() time.Duration { return interval(c.settings(nil).recheck) }
 
 func interval(d time.Duration) time.Duration {
 	if d == 0 {

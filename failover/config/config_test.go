@@ -349,6 +349,18 @@ func TestEffectiveRoundTrip(t *testing.T) {
 	assert.Equal(t, want, again.Policy("anyone"))
 	assert.Equal(t, c.Failover(), again.Failover())
 	assert.Equal(t, c.RecheckInterval(), again.RecheckInterval())
+
+	for _, name := range resilience.Profiles() {
+		c := parse(t, "resilience: {profile: "+name+"}", nil)
+		again := parse(t, asYAML(c.Effective("")), nil)
+		values := func(c *config.Config) (all []string) {
+			for _, s := range c.Effective("") {
+				all = append(all, s.Key+" "+s.Value)
+			}
+			return all
+		}
+		assert.Equal(t, values(c), values(again), name)
+	}
 }
 
 func TestLoad(t *testing.T) {

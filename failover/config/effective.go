@@ -2,10 +2,14 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // Origin is the layer that a value came from.
@@ -14,7 +18,8 @@ type Origin string
 // The layers, weakest first.
 const (
 	FromDefault     Origin = "default"
-	FromFile        Origin = "file" // a global block of the file
+	FromProfile     Origin = "profile" // the profile that holds, where it differs from the default
+	FromFile        Origin = "file"    // a global block of the file
 	FromEnvironment Origin = "environment"
 	FromProvider    Origin = "provider" // the provider's own block
 )
@@ -24,7 +29,7 @@ type Setting struct {
 	Key    string // "circuit_breaker.timeout"
 	Value  string // as it would be written in the file
 	Origin Origin
-	Source string // "line 12", or the name of the variable; "" for a default
+	Source string // "line 12", the name of the variable or of the profile; "" for a default
 	Unused bool   // kept, but without effect: the breaker, or the failover, is off
 }
 
@@ -37,46 +42,66 @@ type Settings []Setting
 func (c *Config) Effective(provider string) Settings {
 	own := c.own(provider)
 	s := c.settings(own)
-	off := !s.breakerOn()
-	var all Settings
+	base, plain := c.base(own), defaults(resilience.ProfileDefault, resilience.ProfileDefault)
+	all := make(Settings, 0, len(allFields))
 	for _, f := range allFields {
-		row := Setting{Key: f.key, Origin: FromDefault}
-		for origin, layer := range map[Origin]scope{FromFile: c.file, FromEnvironment: c.env, FromProvider: own} {
-			if _, ok := layer[f.key]; ok && origin.rank() > row.Origin.rank() {
-				row.Origin = origin
-			}
+		row := Setting{Key: f.key, Origin: FromDefault, Unused: s.unused(f.key)}
+		if !reflect.DeepEqual(read(f.at(&base)), read(f.at(&plain))) {
+			row.Origin, row.Source = FromProfile, c.profileFor(f, own)
 		}
-		if g, ok := strongest(f.key, c.file, c.env, own); ok {
-			row.Source = "line " + strconv.Itoa(g.at.line)
-			if g.at.variable != "" {
-				row.Source = g.at.variable
-			}
-			if g.hidden && f.kind.free {
-				row.Value = "(from a variable, not shown)"
-			}
-		}
+		c.given(&row, f, own)
 		if row.Value == "" {
 			row.Value = f.show(&s)
-		}
-		switch block, key, _ := strings.Cut(f.key, "."); block {
-		case "circuit_breaker":
-			row.Unused = off && key != "enabled" && key != "failure_threshold" || key == "failure_threshold" && s.policy.CircuitBreaker.Disabled
-		case "failover":
-			row.Unused = s.failover.Disabled && key != "enabled"
 		}
 		all = append(all, row)
 	}
 	return all
 }
 
+// given completes the row of a field that somebody wrote.
+func (c *Config) given(row *Setting, f field, own scope) {
+	g, ok := strongest(f.key, c.file, c.env, own)
+	if !ok {
+		return
+	}
+	for origin, layer := range map[Origin]scope{FromFile: c.file, FromEnvironment: c.env, FromProvider: own} {
+		if _, ok := layer[f.key]; ok && origin.rank() > row.Origin.rank() {
+			row.Origin = origin
+		}
+	}
+	row.Source = "line " + strconv.Itoa(g.at.line)
+	if g.at.variable != "" {
+		row.Source = g.at.variable
+	}
+	if g.hidden && f.kind.free {
+		row.Value = "(from a variable, not shown)"
+	}
+}
+
+// unused reports whether a field has no effect, since its block is off.
+func (s *settings) unused(name string) bool {
+	switch block, key, _ := strings.Cut(name, "."); {
+	case key == "enabled":
+	case name == "circuit_breaker.failure_threshold":
+		return s.policy.CircuitBreaker.Disabled
+	case block == "circuit_breaker":
+		return !s.breakerOn()
+	case block == "failover":
+		return s.failover.Disabled
+	}
+	return false
+}
+
 func (o Origin) rank() int {
 	switch o {
-	case FromFile:
+	case FromProfile:
 		return 1
-	case FromEnvironment:
+	case FromFile:
 		return 2
-	case FromProvider:
+	case FromEnvironment:
 		return 3
+	case FromProvider:
+		return 4
 	}
 	return 0
 }
@@ -137,6 +162,9 @@ func (f field) show(s *settings) string {
 func render(v any) string {
 	switch v := v.(type) {
 	case time.Duration:
+		if v == failover.PatienceOff {
+			return offWord
+		}
 		return shortDuration(v)
 	case []string:
 		parts := make([]string, len(v))

@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 		{"unknown top key", "resilence: {}\n", `line 1: resilence: found an unknown key, want one of resilience, failover, providers, virtual_models or cache; did you mean "resilience"?`},
 		{"unknown deep key", "providers:\n  vllm:\n    base_url: http://x\n    resilience:\n      circuit_breaker:\n        time_out: 3s\n",
 			`line 6: providers.vllm.resilience.circuit_breaker.time_out: found an unknown key, want one of enabled, scope`},
-		{"key one level too high", "resilience:\n  max_retries: 3\n", `line 2: resilience.max_retries: found an unknown key, want one of retry, circuit_breaker, stream, words, timeout or errors_as_responses; did you mean "retry.max_retries"?`},
+		{"key one level too high", "resilience:\n  max_retries: 3\n", `line 2: resilience.max_retries: found an unknown key, want one of profile, retry, circuit_breaker, stream, limits, words, timeout or errors_as_responses; did you mean "retry.max_retries"?`},
 		{"negative duration", "providers:\n  vllm:\n    base_url: http://x\n    resilience: {circuit_breaker: {timeout: -5s}}\n",
 			`line 4: providers.vllm.resilience.circuit_breaker.timeout: found "-5s", want a duration such as 15s or 500ms, or 0; a duration is not negative`},
 		{"duration without unit", "resilience: {circuit_breaker: {timeout: 15}}", `found "15", want a duration such as 15s or 500ms, or 0; a number needs a unit`},
@@ -130,7 +130,7 @@ func TestFaults(t *testing.T) {
 		{"negative weight", twoProviders + "virtual_models:\n  - {source: a, strategy: cost, targets: [{model: openai/x, weight: -1}]}\n", `virtual_models[0].targets[0].weight: found "-1"`},
 		{"target as text", twoProviders + "virtual_models:\n  - {source: a, targets: [openai/x]}\n", `virtual_models[0].targets[0]: found a single value, want a mapping with model`},
 		{"targets without model", twoProviders + "virtual_models:\n  - {source: a, targets: [{lenient: true}]}\n", `virtual_models[0].targets[0].model: found nothing`},
-		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors, max_attempts or max_body; did you mean "max_attempts"?`},
+		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors, max_attempts, patience, wait_for, bound or max_body; did you mean "max_attempts"?`},
 		{"virtual models as mapping", "virtual_models: {a: b}", `line 1: virtual_models: found a mapping, want a list of virtual models`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

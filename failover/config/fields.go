@@ -15,20 +15,11 @@ import (
 
 // settings is what all keys together resolve to, for one provider.
 type settings struct {
+	profile          string
 	policy           resilience.Policy
 	failover         failover.Policy
 	refresh, recheck time.Duration
 	modelsMode       string
-}
-
-func defaults() settings {
-	return settings{
-		policy:     resilience.DefaultPolicy(),
-		failover:   failover.DefaultPolicy(),
-		refresh:    time.Hour,
-		recheck:    time.Minute,
-		modelsMode: discovery.ModeFallback,
-	}
 }
 
 // copied gives every list a backing array of its own, for whoever is handed the
@@ -58,6 +49,8 @@ type inverted struct{ off *bool }
 
 // resilienceFields are the keys of a resilience block, global or a provider's.
 var resilienceFields = []field{
+	profileField,
+
 	{key: "retry.retry_on_statuses", env: "RETRY_ON_STATUSES", kind: noStatus, usual: []string{"429", "502", "503", "504", "522", "524"},
 		at: func(s *settings) any { return &s.policy.Retry.RetryOnStatuses }},
 	{key: "retry.max_retries", env: "RETRY_MAX_RETRIES", kind: counts,
@@ -113,6 +106,15 @@ var resilienceFields = []field{
 	{key: "stream.strip_comments", kind: switches,
 		at: func(s *settings) any { return &s.policy.Stream.StripComments }},
 
+	{key: "limits.hold", kind: switches,
+		at: func(s *settings) any { return &s.policy.Limits.Hold }},
+	{key: "limits.max_hold", kind: durations,
+		at: func(s *settings) any { return &s.policy.Limits.MaxHold }},
+	{key: "limits.preempt", kind: switches,
+		at: func(s *settings) any { return &s.policy.Limits.Preempt }},
+	{key: "limits.max_concurrent", kind: counts,
+		at: func(s *settings) any { return &s.policy.Limits.MaxConcurrent }},
+
 	{key: "words.rate_limited", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.RateLimited }),
 		at: func(s *settings) any { return &s.policy.Words.RateLimited }},
 	{key: "words.quota", kind: addedWords(func(p *resilience.Policy) *[]string { return &p.Words.Quota }),
@@ -148,6 +150,12 @@ var failoverFields = []field{
 		at: func(s *settings) any { return &s.failover.RetryOnErrors }},
 	{key: "failover.max_attempts", env: "FAILOVER_MAX_ATTEMPTS", kind: counts,
 		at: func(s *settings) any { return &s.failover.MaxAttempts }},
+	{key: "failover.patience", kind: patience,
+		at: func(s *settings) any { return &s.failover.Patience }},
+	{key: "failover.wait_for", kind: durations,
+		at: func(s *settings) any { return &s.failover.WaitFor }},
+	{key: "failover.bound", kind: words(failover.BoundAccount, failover.BoundIgnore),
+		at: func(s *settings) any { return &s.failover.Bound }},
 	{key: "failover.max_body", kind: sizes,
 		at: func(s *settings) any { return &s.failover.MaxBody }},
 }

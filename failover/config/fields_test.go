@@ -14,6 +14,7 @@ import (
 // One row a key: what holds by default, what the file, the environment and a
 // provider's block make of it.
 var keys = []struct{ key, variable, usual, file, environment, provider string }{
+	{"profile", "RESILIENCE_PROFILE", "default", "live", "whole", "default"},
 	{"retry.retry_on_statuses", "RETRY_ON_STATUSES", "[429, 502, 503, 504, 522, 524]", "[500]", "[501, 5xx]", "[]"},
 	{"retry.max_retries", "RETRY_MAX_RETRIES", "3", "1", "2", "0"},
 	{"retry.initial_backoff", "RETRY_INITIAL_BACKOFF", "1s", "2s", "300ms", "4s"},
@@ -40,6 +41,10 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"stream.hold_limit", "", "8MiB", "1KiB", "", "4097"},
 	{"stream.incomplete_read", "", "error", "eof", "", "error"},
 	{"stream.strip_comments", "", "false", "true", "", "false"},
+	{"limits.hold", "", "true", "false", "", "true"},
+	{"limits.max_hold", "", "1h", "5m", "", "0"},
+	{"limits.preempt", "", "false", "true", "", "false"},
+	{"limits.max_concurrent", "", "0", "8", "", "16"},
 	{"words.rate_limited", "", "[]", "[slow_lane]", "", "[]"},
 	{"words.quota", "", "[]", "[plan_used_up]", "", "[a, b]"},
 	{"words.overloaded", "", "[]", "[busy]", "", "[40201]"},
@@ -52,6 +57,9 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"failover.retry_on_statuses", "FAILOVER_RETRY_ON_STATUSES", "[429, 5xx]", "[500]", "[501]", ""},
 	{"failover.retry_on_errors", "FAILOVER_RETRY_ON_ERRORS", "", `["gone away"]`, `["404 not here", moved]`, ""},
 	{"failover.max_attempts", "FAILOVER_MAX_ATTEMPTS", "0", "1", "2", ""},
+	{"failover.patience", "", "3.5s", "off", "", ""},
+	{"failover.wait_for", "", "0", "20s", "", ""},
+	{"failover.bound", "", "account", "ignore", "", ""},
 	{"failover.max_body", "", "64MiB", "1MiB", "", ""},
 	{"cache.model.refresh_interval", "CACHE_REFRESH_INTERVAL", "3600", "10", "20", ""},
 	{"cache.model.recheck_interval", "PROVIDER_RECHECK_INTERVAL", "60", "0", "30", ""},
@@ -97,7 +105,7 @@ func asYAML(all config.Settings) string {
 	flow := func(at string, more ...string) string {
 		return "{" + strings.Join(append(tree[at], more...), ", ") + "}"
 	}
-	return "resilience: " + flow("resilience", "retry: "+flow("resilience.retry"), "circuit_breaker: "+flow("resilience.circuit_breaker"), "stream: "+flow("resilience.stream"), "words: "+flow("resilience.words")) +
+	return "resilience: " + flow("resilience", "retry: "+flow("resilience.retry"), "circuit_breaker: "+flow("resilience.circuit_breaker"), "stream: "+flow("resilience.stream"), "limits: "+flow("resilience.limits"), "words: "+flow("resilience.words")) +
 		"\nfailover: " + flow("failover") + "\ncache: {model: " + flow("cache.model") + "}\n"
 }
 

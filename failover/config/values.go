@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/layer"
 )
@@ -28,6 +29,7 @@ type kind struct {
 
 var (
 	durations = kind{want: "a duration such as 15s or 500ms, or 0", quotes: quoteNumbers, parse: parseDuration}
+	patience  = kind{want: "a duration such as 3.5s or 500ms, 0, or off", quotes: quoteNumbers, parse: parsePatience}
 	intervals = kind{want: "a number of seconds, 0 or more", quotes: quoteNumbers, parse: parseInterval}
 	counts    = kind{want: "a whole number, 0 or more", quotes: quoteNumbers, parse: parseCount}
 	sizes     = kind{want: "a number of bytes such as 8388608 or 8MiB", quotes: quoteNumbers, parse: parseSize}
@@ -47,8 +49,12 @@ const (
 	oneStatus  = "a status code 100 to 599 or a class 1xx to 5xx"
 
 	// builtIn is the word that stands for the built-in list of statuses or
-	// phrases. The layers put the list in its place.
+	// phrases, with a profile for the profile's. The layers put the list in its
+	// place.
 	builtIn = "default"
+
+	// offWord is a patience without an end.
+	offWord = "off"
 
 	// maxEntries bounds the lists that every call, or every virtual model, goes
 	// through.
@@ -79,6 +85,14 @@ func parseDuration(s string) (any, string, bool) {
 		return nil, "a number needs a unit: ns, us, ms, s, m or h", false
 	}
 	return nil, "", false
+}
+
+// parsePatience takes off beside what a duration is.
+func parsePatience(s string) (any, string, bool) {
+	if s == offWord {
+		return failover.PatienceOff, "", true
+	}
+	return parseDuration(s)
 }
 
 func parseInterval(s string) (any, string, bool) {
