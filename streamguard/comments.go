@@ -118,13 +118,17 @@ func (b *guardBody) openEnd(closing []byte) []byte {
 }
 
 // overfull reports whether an event of n bytes that is not a data event is one
-// too many to hold.
+// too many to hold. Where the whole answer is held, Policy.HoldLimit is for
+// everything but comments.
 func (b *guardBody) overfull(n int, m wire.Mark) bool {
 	if m&^wire.MarkComment != 0 {
 		return false
 	}
 	if b.g.Policy.HoldUntil != HoldComplete {
 		return b.c.judged+n > maxEvent
+	}
+	if m == 0 {
+		return false
 	}
 	b.comments += n
 	return b.comments > maxEvent
