@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"errors"
+	"net/http"
 	"time"
 )
 
@@ -9,7 +10,11 @@ import (
 // carries the data.
 var ErrOpen = errors.New("circuit breaker is open")
 
-// OpenError is a local rejection: nothing was sent. It matches [ErrOpen].
+// ErrLimited is what a rejection by a limit matches: see [OpenError.Limit].
+var ErrLimited = errors.New("provider is at its limit")
+
+// OpenError is a local rejection: nothing was sent. It matches [ErrOpen], or
+// [ErrLimited] where a limit is the reason.
 type OpenError struct {
 	// Provider is the provider's configured name.
 	Provider string
@@ -26,15 +31,39 @@ type OpenError struct {
 	// Full says that no breaker could be made for the model: all places are
 	// taken by breakers that are in use or not closed.
 	Full bool
+	// Limit is the kind of limit that rejected the call in place of a breaker: a
+	// hold ("rate", "quota", "billing") until a time that the upstream named, or
+	// "concurrency" where no place was free in time. "" is a breaker.
+	Limit string
 }
 
 // Error names the provider, never the model: its name is the caller's text.
 func (e *OpenError) Error() string {
+	switch e.Limit {
+	case "":
+	case "concurrency":
+		return "too many calls at once - provider " + e.Provider + " has no place free"
+	default:
+		return e.Limit + " limit reached - provider " + e.Provider + " is left alone until it ends"
+	}
 	if e.Full {
 		return "model circuit breaker capacity exhausted for provider " + e.Provider
 	}
 	return "circuit breaker is open - provider " + e.Provider + " temporarily unavailable"
 }
 
-// Is reports whether target is [ErrOpen].
-func (e *OpenError) Is(target error) bool { return target == ErrOpen }
+// Is reports whether target is [ErrOpen], or [ErrLimited] for a limit.
+func (e *OpenError) Is(target error) bool {
+	if e.Limit != "" {
+		return target == ErrLimited
+	}
+	return target == ErrOpen
+}
+
+// HTTPStatus returns 503 for a breaker's rejection and 429 for a limit's.
+func (e *OpenError) HTTPStatus() int {
+	if e.Limit != "" {
+		return http.StatusTooManyRequests
+	}
+	return http.StatusServiceUnavailable
+}

@@ -17,6 +17,8 @@ const (
 	ReasonUnavailable    = "unavailable"            // skipped: known to be unavailable
 	ReasonCircuitOpen    = ending.ReasonCircuitOpen // skipped or rejected: its breaker lets nothing through
 	ReasonOtherModel     = "other_model"            // skipped: an embedding of another model than the first target's
+	ReasonRateLimited    = ending.ReasonRateLimited // skipped or rejected: held until a time that its upstream named
+	ReasonConcurrency    = ending.ReasonConcurrency // rejected: no place was free in time
 	ReasonBound          = ending.ReasonBound       // skipped: the request names what only another account has
 	ReasonTried          = "already_tried"          // skipped: the same target was tried in this call
 	ReasonTooLong        = "too_long"               // skipped: the request was too long for the same model elsewhere

@@ -72,7 +72,7 @@ func (f *function[T]) run(w *walk, l *leg) result {
 	open, rejected := resilience.Rejection(nil, err)
 	switch {
 	case rejected:
-		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, rejectedBy(open)
 		return r
 	case canceled(w.ctx):
 		r.canceled, r.reason = true, ReasonCanceled

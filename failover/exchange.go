@@ -143,7 +143,7 @@ func (x *exchange) run(w *walk, l *leg) result {
 	}
 	r.reason = strconv.Itoa(r.status)
 	if open, ok := resilience.Rejection(resp, nil); ok {
-		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, rejectedBy(open)
 		return r
 	}
 	if rec, ok := resilience.CallOf(resp); ok { // an error that its stack renders as a response
@@ -163,7 +163,7 @@ func (x *exchange) failed(w *walk, l *leg, err error) result {
 	case errors.Is(err, errNothingLeft):
 		r.empty, r.reason = true, ReasonTried
 	case rejected:
-		r.rejected, r.wait, r.reason = true, open.RetryAfter, ReasonCircuitOpen
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, rejectedBy(open)
 	case gone(l) && !canceled(l):
 		r.blame(ending.Timer)
 	default:

@@ -30,7 +30,7 @@ func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
 		return ReasonTooLong, nil
 	}
 	if open := w.open(t); open != nil && !pinned {
-		return ReasonCircuitOpen, open
+		return rejectedBy(open), open
 	}
 	return "", nil
 }
@@ -55,7 +55,7 @@ func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.Op
 
 func rank(reason string) int {
 	return slices.Index([]string{
-		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried, ReasonTooLong, ReasonCircuitOpen, ReasonUnavailable,
+		"", ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried, ReasonTooLong, ReasonCircuitOpen, ReasonRateLimited, ReasonConcurrency, ReasonUnavailable,
 	}, reason)
 }
 
@@ -65,4 +65,15 @@ func (w *walk) open(t *target) *breaker.OpenError {
 		return nil
 	}
 	return t.peek.Peek(t.model(w.model))
+}
+
+// rejectedBy is the reason of a rejection: a breaker, a hold or no free place.
+func rejectedBy(open *breaker.OpenError) string {
+	switch open.Limit {
+	case "":
+		return ReasonCircuitOpen
+	case ReasonConcurrency:
+		return ReasonConcurrency
+	}
+	return ReasonRateLimited
 }

@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"resilience/upstreamtest": nil,
 	"streamguard":             {"streamguard/wire", "resilience/ending", "resilience/layer"},
 	"resilience": {
-		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "resilience/layer",
+		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "golang.org/x/sync/semaphore", "resilience/layer",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {

@@ -35,6 +35,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}()
 	n, err := b.ReadCloser.Read(p)
 	settled = true
+	b.c.place.touch()
 	if n > 0 && !b.begun {
 		b.begun = true
 		b.c.firstByte()

@@ -107,6 +107,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 		return nil, fmt.Errorf("resilience: the base of provider %s is the stack of provider %s, which would retry and count every attempt: "+
 			"set Builder.Base (is http.DefaultTransport a stack?), or Builder.Nested if that is meant", provider, below.provider)
 	}
+	t.limits = newLimits(p.Limits)
 	t.stack(base, b)
 	var err error
 	if t.metrics, err = newMetrics(b.MeterProvider, b.ProviderType, t); err != nil {

@@ -112,7 +112,7 @@ func (e *Error) Temporary() bool {
 }
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
-// rejection, 504 for a local timeout, 502 for any other failure to get a
+// rejection, 429 for a limit's, 504 for a local timeout, 502 for any other failure to get a
 // whole answer, what a stream reported of itself, what HTTPStatus returns for an
 // error that has such a method (failover.BodyError), 0 for nil and for a
 // cancellation by the caller.

@@ -29,6 +29,9 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 	c.takeBack()
 	c.rec.Status = resp.StatusCode
 	c.mu.Unlock()
+	if c.t.limits.holds != nil {
+		c.learn(resp)
+	}
 	c.watch(resp)
 	return resp, nil
 }
@@ -40,7 +43,7 @@ func (c *call) fail(err error) (*http.Response, error) {
 	if errors.As(err, &open) {
 		c.open = open
 		c.nameModel()
-		c.conclude(OutcomeRejected, http.StatusServiceUnavailable, rejectionReason(open), err)
+		c.conclude(OutcomeRejected, open.HTTPStatus(), rejectionReason(open), err)
 		c.t.onRejected(c, open)
 		if c.t.policy.ErrorsAsResponses == RenderNone {
 			c.complete()
@@ -92,7 +95,12 @@ func (c *call) nameModel() {
 }
 
 func rejectionReason(open *breaker.OpenError) string {
-	if open.Full {
+	switch {
+	case open.Limit == ending.ReasonConcurrency:
+		return ending.ReasonConcurrency
+	case open.Limit != "":
+		return ending.ReasonRateLimited
+	case open.Full:
 		return ending.ReasonCircuitFull
 	}
 	return ending.ReasonCircuitOpen
@@ -117,6 +125,7 @@ func (c *call) watch(resp *http.Response) {
 		c.bodyEnded(nil, false, false)
 	default:
 		c.body.ReadCloser, c.body.c, c.body.stream = resp.Body, c, c.isStream(resp)
+		c.place.touch()
 		resp.Body = &c.body
 	}
 }

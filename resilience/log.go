@@ -7,6 +7,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Events that a stack logs. Each line has "provider", and each of a call has
@@ -15,6 +16,7 @@ import (
 const (
 	eventRetry      = "surefoot: retry"                           // INFO   attempt, status or error_type, wait
 	eventRejected   = "surefoot: circuit breaker rejected a call" // WARN   reason, retry_after
+	eventHeld       = "surefoot: key held"                        // INFO   kind, wait, guess
 	eventEmpty      = "surefoot: empty answer"                    // WARN   reason
 	eventIncomplete = "surefoot: incomplete stream"               // WARN   reason, events, outcome
 )
@@ -58,6 +60,11 @@ func (g logger) retry(c *call, a retry.Attempt, wait time.Duration) {
 func (g logger) rejected(c *call, open *breaker.OpenError) {
 	g.event(c, slog.LevelWarn, eventRejected,
 		slog.String("reason", rejectionReason(open)), slog.Duration("retry_after", open.RetryAfter))
+}
+
+func (g logger) held(c *call, l wire.Limit, guess bool) {
+	g.event(c, slog.LevelInfo, eventHeld,
+		slog.String("kind", string(l.Kind)), slog.Duration("wait", l.Wait), slog.Bool("guess", guess))
 }
 
 func (g logger) empty(c *call, reason string) {

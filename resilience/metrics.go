@@ -226,7 +226,7 @@ func (m *metrics) count(c *call, n metric.Int64Counter, reason string) {
 // errorWords are the values of error.type that are no status.
 var errorWords = map[string]bool{
 	"no_choices": true, "no_usage": true, "no_output": true, "unknown_shape": true, // empty answers
-	ending.ReasonCircuitOpen: true, ending.ReasonCircuitFull: true, // rejections
+	ending.ReasonCircuitOpen: true, ending.ReasonCircuitFull: true, ending.ReasonRateLimited: true, ending.ReasonConcurrency: true, // rejections
 	ending.ReasonTransportError: true, ending.ReasonTimeout: true, ending.ReasonCanceled: true, ending.ReasonClosed: true,
 	ending.ReasonRequestError: true, ending.ReasonPanic: true,
 	ending.ReasonInBandError: true, ending.ReasonIncomplete: true, ending.ReasonStreamError: true,

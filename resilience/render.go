@@ -12,11 +12,15 @@ import (
 	"github.com/surefoot-go/surefoot/breaker"
 )
 
-// renderRejection is a breaker's rejection as a response in the call's own
+// renderRejection is a rejection, by a breaker or a limit, as a response in the call's own
 // format: the official SDKs retry any error, and obey this.
 func (c *call) renderRejection(open *breaker.OpenError) *http.Response {
 	code := rejectionReason(open)
-	resp := c.render(http.StatusServiceUnavailable, "service_unavailable_error", code, open.Error())
+	typ := "service_unavailable_error"
+	if open.Limit != "" {
+		typ = "rate_limit_error"
+	}
+	resp := c.render(open.HTTPStatus(), typ, code, open.Error())
 	resp.Header.Set("Retry-After", seconds(open.RetryAfter))
 	return resp
 }

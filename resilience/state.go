@@ -35,6 +35,7 @@ type call struct {
 	origin      *url.URL // where the first of them went
 	cookies     []string // Cookie headers of those before it
 	permit      breaker.Permit
+	place       *place             // nil: none is counted
 	open        *breaker.OpenError // written before the response is handed out
 
 	timer *layer.Limit // of Policy.Timeout; nil: none
@@ -135,6 +136,7 @@ func (c *call) timedOut() bool { return c.timer != nil && c.timer.Fired() }
 
 // release frees the context of startTimer.
 func (c *call) release() {
+	c.place.giveBack()
 	if c.timer != nil {
 		c.timer.Release()
 	}

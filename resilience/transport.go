@@ -21,7 +21,8 @@ type Transport struct {
 	log         logger
 	metrics     *metrics
 	breaker     *breaker.Transport // the top of the layers
-	std         *http.Transport    // the base, if it is net/http's own
+	limits      *limits
+	std         *http.Transport // the base, if it is net/http's own
 	now         func() time.Time
 }
 
@@ -56,6 +57,12 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return c.fail(err)
 	}
+	if open := t.held(c.wire.Model, false); open != nil {
+		return c.fail(open)
+	}
+	if err := c.takePlace(); err != nil {
+		return c.fail(err)
+	}
 	c.sent = r
 	c.startTimer()
 	passedOn = true
@@ -83,13 +90,18 @@ func (t *Transport) ForceOpen(key string, d time.Duration) { t.breaker.ForceOpen
 // Reset closes a breaker and forgets its failures.
 func (t *Transport) Reset(key string) { t.breaker.Reset(key) }
 
-// Peek tells whether a call of that model would be rejected now: nil if not.
-// It takes no place and changes nothing.
+// Peek tells whether a call of that model would be rejected now, or had better
+// be made elsewhere: by its breaker, or by a hold, also one whose time is a
+// guess. Nil if not. It takes no place and changes nothing.
 func (t *Transport) Peek(model string) *breaker.OpenError {
+	key := model
 	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
-		model = ""
+		key = ""
 	}
-	return t.breaker.Peek(model)
+	if open := t.breaker.Peek(key); open != nil {
+		return open
+	}
+	return t.held(model, true)
 }
 
 func closeBody(req *http.Request) {

@@ -22,6 +22,8 @@ const (
 	ReasonPanic          = "panic"             // a layer or the transport panicked
 	ReasonCircuitOpen    = "circuit_open"      // rejected: the breaker is open
 	ReasonCircuitFull    = "circuit_capacity"  // rejected: no place for another breaker
+	ReasonRateLimited    = "rate_limited"      // rejected or passed over: the key is held until a time that the upstream named
+	ReasonConcurrency    = "concurrency"       // rejected: no place was free in time
 	ReasonMovedOn        = "moved_on"          // not waited for: another target could be tried in the meantime
 	ReasonBound          = "bound"             // passed over: the request names what another account has
 	ReasonIncomplete     = "stream_incomplete" // a stream ended cleanly before its end
