@@ -3,6 +3,7 @@ package resilience
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -141,8 +142,10 @@ func (c *call) hold(l wire.Limit) {
 type place struct {
 	limits *limits
 	idle   time.Duration
-	timer  *time.Timer // from the hand-out of a body on; nil without an idle timeout
-	given  atomic.Bool
+
+	mu    sync.Mutex
+	timer *time.Timer // guarded by mu: from the hand-out of a body on
+	given bool        // guarded by mu
 }
 
 // takePlace waits for a place, as long as the caller's deadline and what stands
@@ -188,21 +191,31 @@ func (c *call) waitForPlace() error {
 
 // touch says that the body is in use.
 func (p *place) touch() {
-	if p == nil || p.idle <= 0 || p.given.Load() {
+	if p == nil || p.idle <= 0 {
 		return
 	}
-	if p.timer == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.given:
+	case p.timer == nil:
 		p.timer = time.AfterFunc(p.idle, p.giveBack)
-		return
+	default:
+		p.timer.Reset(p.idle)
 	}
-	p.timer.Reset(p.idle)
 }
 
 // giveBack frees the place, once.
 func (p *place) giveBack() {
-	if p == nil || p.given.Swap(true) {
+	if p == nil {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given {
+		return
+	}
+	p.given = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
