@@ -75,7 +75,8 @@ type chatChunk struct {
 	states  choiceStates
 	choices int
 	err     bool // an error beside or in the choices
-	aside   bool // choices, though none are in them, or usage
+	aside   bool // a list of choices, though none are in it
+	usage   bool
 	failed  []byte
 	pieces
 }
@@ -95,7 +96,7 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 		case "base_resp":
 			c.base(&p)
 		case "usage":
-			c.aside = c.aside || p.kind() == '{'
+			c.usage = p.kind() == '{'
 			s.template.heedless(&p)
 		case "obfuscation":
 			s.template.heedless(&p)
@@ -112,7 +113,7 @@ func (s *Stream) chunkEvent(c *chatChunk, p *parser, name []byte) Mark {
 		return MarkMalformed
 	}
 	if c.err || c.choices == 0 {
-		return s.noAnswer(name, c.err, c.aside, inspect(p.b))
+		return s.noAnswer(name, c.err, c.aside || c.usage && !s.strange && !fillsMore(p.b), inspect(p.b))
 	}
 	return s.chunk(c)
 }
@@ -208,7 +209,8 @@ func smallIndex(raw []byte) int {
 func chatLarge(s *Stream, name []byte, p *problem) Mark {
 	failed := p.topError || p.choiceError || business(p.base)
 	if failed || p.choices == 0 {
-		return s.noAnswer(name, failed, p.ofChat, p)
+		// Usage beside so much is not all that there is.
+		return s.noAnswer(name, failed, p.choiceList, p)
 	}
 	return s.largeChunk(p.states, p.failedFinish)
 }

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -300,6 +301,13 @@ func TestFailureInTwoEvents(t *testing.T) {
 func TestStreamOfAnotherFormat(t *testing.T) {
 	llama := event("", `{"content":"he","stop":false}`)
 	odd := event("", `{"delta_text":"he"}`)
+	long := strings.Repeat("x", 70_000)
+	baidu := func(last bool, text string) string {
+		return event("", fmt.Sprintf(`{"id":"x","object":"chat.completion","is_end":%t,"result":%q,"usage":{"total_tokens":2}}`, last, text))
+	}
+	dash := func(finish string) string {
+		return event("", `{"output":{"choices":[{"message":{"content":"a"},"finish_reason":"`+finish+`"}]},"usage":{"total_tokens":2},"request_id":"x"}`)
+	}
 	for name, c := range map[string]struct {
 		format            *wire.Format
 		body              string
@@ -307,6 +315,15 @@ func TestStreamOfAnotherFormat(t *testing.T) {
 		content, malforms bool
 	}{
 		"llama.cpp, whole":         {wire.Completions, llama + event("", `{"content":"","stop":true}`), true, true, true, false},
+		"llama.cpp, long prompt":   {wire.Completions, llama + event("", `{"content":"","stop":true,"prompt":"`+long+`"}`), true, true, true, false},
+		"llama.cpp, one long":      {wire.Completions, event("", `{"content":"he","stop":true,"prompt":"`+long+`"}`), true, true, true, false},
+		"llama.cpp, long, cut":     {wire.Completions, llama + event("", `{"content":"`+long+`","stop":false}`), false, false, true, false},
+		"Baidu on chat's path":     {wire.Chat, baidu(false, "he") + baidu(true, ""), true, true, true, false},
+		"Baidu there, long":        {wire.Chat, baidu(false, "he") + baidu(true, long), true, true, true, false},
+		"Baidu there, one long":    {wire.Chat, baidu(true, long), true, true, true, false},
+		"DashScope on chat's path": {wire.Chat, dash("null") + dash("stop"), true, true, true, false},
+		"DashScope there, cut":     {wire.Chat, dash("null") + dash("null"), false, false, true, false},
+		"usage is not an answer":   {wire.Chat, event("", `{"object":"chat.completion.chunk","model":"m","usage":{"total_tokens":1}}`), false, false, false, false},
 		"messages on chat's path":  {wire.Chat, msStart + msText + msTool, true, true, true, false},
 		"messages there, cut":      {wire.Chat, msStart + msText, false, false, true, false},
 		"messages there, [DONE]":   {wire.Chat, msStart + msText + done, false, false, true, false},

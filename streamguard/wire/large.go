@@ -218,7 +218,9 @@ func (s *Stream) endLarge() Mark {
 	case l.first[0] == '{' && s.by.large != nil:
 		if m = s.by.large(s, l.name, &l.problem); m == 0 && (!s.data || s.strange) {
 			s.strange = true // so much is not a notice
-			m = MarkData | MarkContent
+			if m = MarkData | MarkContent; l.problem.stop {
+				m |= MarkEnd | MarkFinal
+			}
 		}
 	}
 	s.count(m)

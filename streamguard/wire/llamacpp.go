@@ -54,11 +54,14 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 	return m
 }
 
-// llamaLarge takes an event that was too large to hold for content: only the
-// last one stops, and that has none.
+// llamaLarge takes an event that was too large to hold for content, unless it
+// is the last one, which repeats the prompt.
 func llamaLarge(s *Stream, name []byte, p *problem) Mark {
 	if p.topError || string(name) == "error" {
 		return s.noAnswer(name, p.topError, false, p)
+	}
+	if p.stop {
+		return MarkData | MarkContent | MarkEnd | MarkFinal
 	}
 	return MarkData | MarkContent
 }

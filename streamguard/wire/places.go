@@ -63,6 +63,7 @@ const (
 	nFeedback
 	nBlockReason
 	nDone
+	nStop
 	nDoneReason
 	nDeltaFinish
 	nDeltaError
@@ -140,6 +141,7 @@ var problemEdges = []edge{
 	// Ollama; its response is text, its message an object.
 	{root, "id", nID}, {root, "usage", nUsage}, {root, "usageMetadata", nUsageMetadata},
 	{root, "done", nDone}, {root, "done_reason", nDoneReason},
+	{root, "stop", nStop}, {root, "is_end", nStop},
 	// Bedrock; Nova's end.
 	{root, "amazon-bedrock-invocationMetrics", nMetrics}, {root, "messageStop", nMetrics},
 	// AWS, where a service answers for itself.

@@ -44,6 +44,7 @@ type problem struct {
 	sequence      int64
 	stopReason    string
 	choices       int
+	choiceList    bool // a member that holds choices, if any
 	choice        struct{ index, finish string }
 	failedFinish  string
 	states        *choiceStates
@@ -54,6 +55,7 @@ type problem struct {
 	blocked          bool // promptFeedback.blockReason
 	answer           bool // Ollama's members of an answer
 	done             bool
+	stop             bool // it is the last of an answer
 	doneReason       string
 	deltaFinish      string
 	googleType       string // event_type
@@ -122,7 +124,7 @@ func (p *problem) field(n node, kind byte, v []byte) {
 		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			p.sequence = i
 		}
-	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone:
+	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone, nStop:
 		p.scalar(n, v, text)
 	default:
 		if text {
@@ -135,7 +137,7 @@ func (p *problem) field(n node, kind byte, v []byte) {
 func (p *problem) member(n node, kind byte) {
 	switch n {
 	case nChoices:
-		p.ofChat = true
+		p.ofChat, p.choiceList = true, true
 	case nUsage:
 		p.ofChat = p.ofChat || kind == kindFilled || kind == kindEmpty
 	case nCandidates, nFeedback, nUsageMetadata:
@@ -151,6 +153,8 @@ func (p *problem) scalar(n node, v []byte, text bool) {
 	case n == nDone:
 		p.answer, p.done = true, !text && string(v) == "true" || p.done
 	case text:
+	case n == nStop:
+		p.stop = string(v) == "true"
 	case n == nChoiceIndex:
 		p.choice.index = string(v)
 	case n == nCandidateIndex:

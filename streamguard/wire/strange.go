@@ -106,6 +106,20 @@ func (g *goodEnd) note(p *parser) {
 	}
 }
 
+// fillsMore reports whether the object b, a chat's event without choices, holds
+// something beside its envelope: Baidu's answers call themselves a chat.completion
+// and have a result in place of choices.
+func fillsMore(b []byte) bool {
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		name := string(p.name)
+		if p.filled() && !enveloping(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // enveloping reports whether a member of a chat's answer says something about
 // the answer, or of an error, and holds none of it.
 func enveloping(name string) bool {

@@ -34,12 +34,13 @@ func idles(typ []byte) bool {
 // carries the members of another one, that one judges the stream from here on.
 // With members of none it is data, unless it says no more than a notice does.
 func (s *Stream) stray(name, data []byte) Mark {
+	s.template.begin() // what the expected format has marked is not the other one's
 	if f := s.by.judgedBy(data); f != nil && f != s.by && f.event != nil {
 		s.by, s.strange = f, false
 		return f.event(s, name, data)
 	}
 	n := readNotice(name, data)
-	if n.idle || !n.filled {
+	if n.idle || !n.filled && !(n.stop && s.strange) {
 		return 0
 	}
 	s.strange = true
@@ -71,7 +72,7 @@ func readNotice(name, b []byte) notice {
 		switch string(p.name) {
 		case "type", "event", "object", "event_type":
 			n.idle = idles(text(p.raw())) || n.idle
-		case "stop":
+		case "stop", "is_end": // llama.cpp, Baidu
 			n.stop = string(p.raw()) == "true"
 		case "id", "created", "created_at", "model", "usage", "system_fingerprint", "request_id",
 			"message", "msg", "detail", "info", "status", "state", "code", "success", "queue",
