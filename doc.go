@@ -142,6 +142,24 @@
 // file, sealed reasoning, …) fails over to targets of that account alone, see
 // package failover: anywhere else the name means nothing.
 //
+// # Waiting
+//
+// Retries wait by their own backoff or for as long as the upstream asks, up to
+// retry.max_backoff. Two things end them early, because waiting would help
+// nobody. Before a wait and after it the retry asks the breaker again: only a
+// closed one lets it go on, so that a burst into an outage is not multiplied by
+// the calls that the breaker had let in (resilience.Call.NoRetry is
+// circuit_open). And where a chain could try another target now, the waits on
+// this one add up to failover.patience at most: 3.5 s, time for two retries of
+// the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn). The
+// last target that is left keeps its whole budget. With failover.wait_for a call
+// whose targets are all open waits for the first that comes back; it is off by
+// default, since a person is better served by an error at once.
+//
+// A request that names what only one account knows (previous_response_id, a
+// file, sealed reasoning, …) fails over to targets of that account alone, see
+// package failover: anywhere else the name means nothing.
+//
 // # What an answer is
 //
 // A path says which format is expected, not which one comes. A body with the
