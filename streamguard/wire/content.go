@@ -211,11 +211,17 @@ func looseName(b []byte, i int) (name []byte, value int) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, -1
 	}
-	end := looseString(b, i+1)
-	if end < 0 {
+	end := quoteOrEscape(b, i+1)
+	switch {
+	case end >= len(b):
 		return nil, -1
-	}
-	if name = b[i+1 : end-1]; bytes.IndexByte(name, '\\') >= 0 {
+	case b[end] == '"':
+		name = b[i+1 : end]
+		end++
+	default:
+		if end = looseString(b, end); end < 0 {
+			return nil, -1
+		}
 		name = []byte(unquote(b[i:end]))
 	}
 	if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
