@@ -28,7 +28,10 @@ func newRecovery(w *walk) recovery {
 
 // wait returns when a target can be tried, or when waiting is of no use.
 func (r *recovery) wait() {
-	for r.pause(r.w.earliest()) {
+	for {
+		if open, free := r.w.earliest(); free || !r.pause(open) {
+			return
+		}
 	}
 }
 
@@ -40,8 +43,8 @@ func (r *recovery) again(last *result) bool {
 		return false
 	}
 	w.call.forget(r.before) // nothing was sent to them
-	open := w.earliest()
-	if open == nil {
+	open, free := w.earliest()
+	if free {
 		open = new(breaker.OpenError)
 	}
 	if !r.pause(open) {
@@ -97,10 +100,9 @@ func (w *walk) elsewhere() bool {
 	return false
 }
 
-// earliest returns what keeps the target that is ready first from being tried;
-// nil if one can be tried now, or if none will be.
-func (w *walk) earliest() *breaker.OpenError {
-	var first *breaker.OpenError
+// earliest returns what keeps the target that is ready first from being tried,
+// nil if none will be. free says that one can be tried now.
+func (w *walk) earliest() (first *breaker.OpenError, free bool) {
 	for k := range w.chain.targets {
 		t := w.chain.targets[w.listedAt(k)]
 		reason, open := w.skip(t, false)
@@ -109,15 +111,15 @@ func (w *walk) earliest() *breaker.OpenError {
 		}
 		switch {
 		case reason == "", reason == ReasonUnavailable && open == nil && !w.pinned:
-			return nil
-		case open != nil && (first == nil || open.RetryAfter < first.RetryAfter):
+			return nil, true
+		case open != nil && !open.Full && (first == nil || open.RetryAfter < first.RetryAfter):
 			first = open
 		}
 		if open != nil && w.pinned {
 			break // no other target is asked
 		}
 	}
-	return first
+	return first, false
 }
 
 // listedAt returns the index of the k-th target, the one that the request names

@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -166,5 +167,22 @@ func TestWaitForOfABodyThatIsSentOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 200, got.StatusCode)
 		assert.Equal(t, chatBody("m"), u.requests()[0].body)
+	})
+}
+
+// A breaker that has no place says nothing of when it will have one.
+func TestNobodyWaitsForAPlaceAmongBreakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := resilience.DefaultPolicy()
+		p.CircuitBreaker.Scope = "model"
+		u := healthy()
+		s := stack(t, "a", u, p)
+		for i := range 1024 {
+			s.ForceOpen(fmt.Sprint("m-", i), time.Hour)
+		}
+		got, took := timed(t, chain(t, waits(time.Minute), named("a", s)), post(t, chatURL, chatBody("m")))
+		assert.Equal(t, 503, got.StatusCode)
+		assert.Zero(t, took)
+		assert.Zero(t, u.count())
 	})
 }
