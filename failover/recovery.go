@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // Bounds of one pause of a recovery.
@@ -44,8 +45,10 @@ func (r *recovery) again(last *result) bool {
 	}
 	w.call.forget(r.before) // nothing was sent to them
 	open, free := w.earliest()
-	if free {
-		open = new(breaker.OpenError)
+	if free { // or it cannot be asked beforehand
+		if open, _ = resilience.Rejection(last.resp, last.err); open == nil {
+			open = &breaker.OpenError{State: breaker.HalfOpen, RetryAfter: probePause}
+		}
 	}
 	if !r.pause(open) {
 		return false
@@ -60,7 +63,7 @@ func (r *recovery) again(last *result) bool {
 // too long, where another target could be tried, or where nobody waits any more.
 func (r *recovery) pause(open *breaker.OpenError) bool {
 	w := r.w
-	if open == nil || w.elsewhere() {
+	if open == nil || open.Full || w.elsewhere() {
 		return false
 	}
 	d := max(open.RetryAfter, minPause)

@@ -186,3 +186,28 @@ func TestNobodyWaitsForAPlaceAmongBreakers(t *testing.T) {
 		assert.Zero(t, u.count())
 	})
 }
+
+// A stack behind a layer cannot be asked beforehand: its rejection says when.
+func TestWaitForBehindALayer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		open   time.Duration
+		status int
+		from   time.Duration
+	}{
+		"soon":     {3 * time.Second, 200, 3 * time.Second},
+		"too late": {20 * time.Second, 503, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := healthy()
+				hidden := openFor(t, "a", u, tc.open)
+				hidden.Transport = traced{hidden.Transport}
+				got, took := timed(t, chain(t, waits(10*time.Second), hidden), post(t, chatURL, chatBody("m")))
+				assert.Equal(t, tc.status, got.StatusCode)
+				assert.GreaterOrEqual(t, took, tc.from)
+				assert.LessOrEqual(t, took, tc.from+tc.from/10)
+				require.Len(t, failover.AttemptsOf(got.Response), map[int]int{200: 2, 503: 1}[tc.status], "rejected, then tried")
+			})
+		})
+	}
+}
