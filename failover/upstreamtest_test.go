@@ -21,7 +21,7 @@ func TestScriptedStatusesMatchNoPhrase(t *testing.T) {
 	paths := []string{"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/m:generateContent", "/api/chat", "/v2/chat", "/model/m/converse"}
 	steps := map[string]upstreamtest.Step{
 		"400": upstreamtest.Status(400), "401": upstreamtest.Status(401), "403": upstreamtest.Status(403),
-		"422": upstreamtest.Status(422),
+		"422":        upstreamtest.Status(422),
 		"hidden 401": upstreamtest.Hidden(upstreamtest.HiddenWord, 401), "hidden 400": upstreamtest.Hidden(upstreamtest.HiddenCode, 400),
 	}
 	for name, step := range steps {
