@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -16,8 +17,8 @@ import (
 // response in a field or method Response or RawResponse; else the fields or
 // methods StatusCode, HTTPStatusCode, Status or Code (a number 400 to 599), Code,
 // ErrorCode, Type and Message, ErrorMessage, and RawJSON, where need be of the
-// errors that it wraps. ok is false for every other error, such as a transport's.
-// An error whose methods panic is not known.
+// errors that it wraps. ok is false for every other error, such as a transport's
+// or that of a stream that broke off. An error whose methods panic is not known.
 func DetailsOf(err error) (status int, code, message string, ok bool) {
 	for e := range errorTree(err) {
 		if status, code, message, ok = detailsIn(e); ok {
@@ -87,6 +88,10 @@ func detailsIn(err error) (status int, code, message string, ok bool) {
 	v := reflect.ValueOf(err)
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return 0, "", "", false
+	}
+	inc, stream := err.(*streamguard.IncompleteError) //nolint:errorlint // one error of the tree
+	if stream && inc.Reason != streamguard.ReasonInBandError {
+		return 0, "", "", false // its status is not an upstream's
 	}
 	if c := callOfResponse(responseIn(v)); c != nil {
 		if status, code, message, ok = c.details(); ok && code+message != "" {

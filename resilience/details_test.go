@@ -147,6 +147,15 @@ func TestDetailsComeFromTheRecordOfTheResponse(t *testing.T) {
 		assert.Equal(t, 429, status)
 		assert.Equal(t, "slow down", message)
 	})
+	t.Run("a stream that broke off tells nothing", func(t *testing.T) {
+		s := scripted(t, reply{status: 200, header: http.Header{"Content-Type": {"text/event-stream"}}, body: evA})
+		resp, err := exchange(t, t.Context(), s, true)
+		for _, err := range []error{err, fmt.Errorf("read: %w", err), &sdkError{StatusCode: 200, Response: resp}} {
+			_, _, _, ok := resilience.DetailsOf(err)
+			assert.False(t, ok)
+			assert.Equal(t, 502, resilience.StatusOf(err))
+		}
+	})
 	t.Run("a success tells nothing", func(t *testing.T) {
 		resp, err := exchange(t, t.Context(), scripted(t, reply{status: 200, body: okJSON}), false)
 		require.NoError(t, err)

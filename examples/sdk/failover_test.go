@@ -213,7 +213,7 @@ func TestClassifyRealErrors(t *testing.T) {
 		"go-openai":           {429, body, "rate_limit_exceeded", "slow down, please"},
 		"anthropic-sdk-go": {529, `{"type":"error","error":{"type":"overloaded_error","message":"slow down, please"},"request_id":"req_1"}`,
 			"overloaded_error", "slow down, please"},
-		"genai":      {503, `{"error":{"code":503,"message":"slow down, please","status":"UNAVAILABLE"}}`, "", "slow down, please"},
+		"genai":          {503, `{"error":{"code":503,"message":"slow down, please","status":"UNAVAILABLE"}}`, "", "slow down, please"},
 		"ollama/api":     {500, `{"error":"slow down, please"}`, "", "slow down, please"},
 		"eino":           {429, body, "rate_limit_exceeded", "slow down, please"},
 		"cohere-go":      {404, `{"id":"1","message":"slow down, please"}`, "", "slow down, please"},
@@ -273,8 +273,8 @@ func TestCallOverPlainText(t *testing.T) {
 		"503":                        {upstreamtest.Status(http.StatusServiceUnavailable), false, 503, true},
 		"hidden 401":                 {upstreamtest.Hidden(upstreamtest.HiddenWord, http.StatusUnauthorized), false, 401, false},
 		"hidden 429":                 {upstreamtest.Hidden(upstreamtest.HiddenWord, http.StatusTooManyRequests), false, 429, true},
-		"400 told within the stream": {good.FailAfter(1, http.StatusBadRequest), true, 400, false},
-		"503 told within the stream": {good.FailAfter(1, http.StatusServiceUnavailable), true, 503, true},
+		"400 told within the stream": {good.FailAfter(1, http.StatusBadRequest).NoDone(), true, 400, false},
+		"503 told within the stream": {good.FailAfter(1, http.StatusServiceUnavailable).NoDone(), true, 503, true},
 		"stream cut":                 {good.CutAfterText(1), true, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
