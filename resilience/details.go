@@ -93,7 +93,7 @@ func detailsIn(err error) (status int, code, message string, ok bool) {
 	if stream && inc.Reason != streamguard.ReasonInBandError {
 		return 0, "", "", false // its status is not an upstream's
 	}
-	if c := callOfResponse(responseIn(v)); c != nil {
+	if c := callOfResponse(responseIn(v)); c != nil { //nolint:bodyclose // it is the SDK's to close
 		if status, code, message, ok = c.details(); ok && code+message != "" {
 			return status, code, message, true // without words the error may have them
 		}
