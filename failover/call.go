@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -19,8 +20,10 @@ import (
 // time limit (of the whole of fn; lifted once it returned well, so that a
 // stream lives on), and a copy of the target, whose Transport is its stack. It
 // may be run several times, one after the other, so it must build its requests
-// anew each time; over a chain or router, each of them is a call of its own. What
-// [Policy.Classify] does not know counts as a transport failure and moves on.
+// anew each time; over a chain or router, each of them is a call of its own. Where
+// [Policy.Classify] does not know the error, what the last stack under fn's context
+// saw decides, so that clients whose errors are plain text fit; what neither knows
+// counts as a transport failure and moves on.
 // Allow is asked with a request that has no more than the context.
 func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target) (T, error)) (T, error) {
 	state := newCall(ctx)
@@ -63,12 +66,24 @@ func (f *function[T]) run(w *walk, l *leg) result {
 	t := l.target.Target
 	t.Header, t.Query = t.Header.Clone(), cloneQuery(t.Query)
 	t.Transport = l.target.rt // the default stack where none was given
+	ctx, record := resilience.WithRecord(l.requestContext())
 	var err error
-	f.value, err = f.fn(l.requestContext(), t)
+	f.value, err = f.fn(ctx, t)
 	if err == nil {
 		return result{ok: true}
 	}
-	r := result{err: err}
+	return f.judge(w, l, record, err)
+}
+
+// judge says how a run failed. An error whose methods panic says nothing.
+func (f *function[T]) judge(w *walk, l *leg, record *resilience.Record, err error) (r result) {
+	defer func() {
+		if recover() != nil {
+			r = result{err: err}
+			r.blame(ending.Upstream)
+		}
+	}()
+	r = result{err: err}
 	open, rejected := resilience.Rejection(nil, err)
 	switch {
 	case rejected:
@@ -81,16 +96,50 @@ func (f *function[T]) run(w *walk, l *leg) result {
 		r.certain, r.reason = true, ReasonTimeout
 		return r
 	}
-	status, code, message, known := f.classify(err)
-	switch {
-	case known && status == http.StatusServiceUnavailable && (code == ReasonCircuitOpen || code == "circuit_capacity"):
-		r.rejected, r.reason = true, ReasonCircuitOpen // a stack's, as an SDK tells it
-	case known:
-		r.status, r.code, r.message, r.reason = status, code, message, strconv.Itoa(status)
-	default:
-		r.blame(ending.Under(w.ctx, nil, err).By)
+	if f.known(&r, record) {
+		return r
 	}
+	by := ending.Under(w.ctx, nil, err).By
+	if by == ending.Upstream {
+		by = blamed(record)
+	}
+	r.blame(by)
 	return r
+}
+
+// known reads what is known of r's error, from the error or, where that is a
+// plain text, from the record of the last call that a stack made for it.
+func (f *function[T]) known(r *result, record *resilience.Record) bool {
+	status, code, message, ok := f.classify(r.err)
+	if !ok {
+		if status, code, message, ok = record.Details(); !ok {
+			return false
+		}
+		message = cmp.Or(message, r.err.Error())
+	}
+	if status == http.StatusServiceUnavailable && (code == ReasonCircuitOpen || code == ending.ReasonCircuitFull) {
+		r.rejected, r.reason = true, ReasonCircuitOpen // a stack's, as an SDK tells it
+		if c, _ := record.Call(); c.Err != nil {
+			if open, rejected := resilience.Rejection(nil, c.Err); rejected {
+				r.wait = open.RetryAfter
+			}
+		}
+		return true
+	}
+	r.status, r.code, r.message, r.reason = status, code, message, strconv.Itoa(status)
+	return true
+}
+
+// blamed is who ended the last call of a record, for an error that hides it.
+func blamed(record *resilience.Record) ending.By {
+	c, _ := record.Call()
+	switch {
+	case c.Outcome == resilience.OutcomeTimeout:
+		return ending.Timer
+	case c.Reason == ending.ReasonRequestError:
+		return ending.Request
+	}
+	return ending.Upstream
 }
 
 // hold implements runner.

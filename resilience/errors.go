@@ -112,11 +112,28 @@ func (e *Error) Temporary() bool {
 }
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
-// rejection, 429 for a limit's, 504 for a local timeout, 502 for any other failure to get a
-// whole answer, what a stream reported of itself, what HTTPStatus returns for an
-// error that has such a method (failover.BodyError), 0 for nil and for a
-// cancellation by the caller.
+// rejection, 429 for a limit's, 504 for a local timeout, what a stream reported of itself, what
+// HTTPStatus returns for an error that has such a method (failover.BodyError), 0
+// for nil and for a cancellation by the caller. An SDK's error stands for the
+// status that it was made of, see [DetailsOf]; any other failure to get a whole
+// answer is 502.
 func StatusOf(err error) int {
+	if status, ok := ownStatus(err); ok {
+		return status
+	}
+	if status, _, _, ok := DetailsOf(err); ok {
+		return status
+	}
+	return http.StatusBadGateway
+}
+
+// ownStatus is StatusOf for the errors of this library and of the standard one.
+func ownStatus(err error) (status int, ok bool) {
+	defer func() {
+		if recover() != nil { // a method of a stranger's error in the tree
+			status, ok = 0, false
+		}
+	}()
 	var (
 		own interface{ HTTPStatus() int }
 		e   *Error
@@ -125,30 +142,29 @@ func StatusOf(err error) int {
 	)
 	switch {
 	case err == nil:
-		return 0
+		return 0, true
 	case errors.Is(err, breaker.ErrOpen):
-		return http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable, true
 	case errors.As(err, &own):
-		return own.HTTPStatus()
+		return own.HTTPStatus(), true
 	case errors.As(err, &e):
-		return e.Status
+		return e.Status, true
 	case errors.As(err, &inc) && inc.Reason == streamguard.ReasonInBandError:
-		return inc.Status
+		return inc.Status, true
 	case errors.As(err, &op) && op.Op == "dial": // a dial timeout is a transport failure
-		return http.StatusBadGateway
+		return http.StatusBadGateway, true
 	case ending.SaysTimeout(err):
-		return http.StatusGatewayTimeout
+		return http.StatusGatewayTimeout, true
 	case errors.Is(err, context.Canceled):
-		return 0
+		return 0, true
 	}
-	return http.StatusBadGateway
+	return 0, false
 }
 
 // Rejection tells a breaker's rejection, as a response or as an error, from
 // an upstream's own 503.
 func Rejection(resp *http.Response, err error) (*breaker.OpenError, bool) {
-	var open *breaker.OpenError
-	if errors.As(err, &open) {
+	if open, ok := find[*breaker.OpenError](err); ok {
 		return open, true
 	}
 	c := callOfResponse(resp)

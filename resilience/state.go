@@ -73,6 +73,7 @@ func (t *Transport) newCall(req *http.Request) *call {
 	c.rec.Provider = t.provider
 	c.rec.Start = c.start
 	c.rec.Attempts = c.attempts[:0]
+	c.remember()
 	return c
 }
 

@@ -157,7 +157,7 @@ func TestVendorStreamsThatFail(t *testing.T) {
 			_, resp, got, err := vendorCall(t, v.path, v.body, up.OK("a").FailAfter(0, 503), sg.Policy{})
 			require.NoError(t, err)
 			assert.Equal(t, want, resp.StatusCode)
-			assert.Contains(t, got, "upstreamtest: status 503")
+			assert.Contains(t, got, "scripted status 503")
 
 			step := up.OK("a", "b").FailAfter(2, 503)
 			r, resp, got, err := vendorCall(t, v.path, v.body, step, sg.Policy{})

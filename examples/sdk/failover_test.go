@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tmc/langchaingo/llms"
 
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/faults"
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
@@ -212,18 +213,24 @@ func TestClassifyRealErrors(t *testing.T) {
 		"go-openai":           {429, body, "rate_limit_exceeded", "slow down, please"},
 		"anthropic-sdk-go": {529, `{"type":"error","error":{"type":"overloaded_error","message":"slow down, please"},"request_id":"req_1"}`,
 			"overloaded_error", "slow down, please"},
-		"genai":      {503, `{"error":{"code":503,"message":"slow down, please","status":"UNAVAILABLE"}}`, "", "slow down, please"},
-		"ollama/api": {500, `{"error":"slow down, please"}`, "", "slow down, please"},
+		"genai":          {503, `{"error":{"code":503,"message":"slow down, please","status":"UNAVAILABLE"}}`, "", "slow down, please"},
+		"ollama/api":     {500, `{"error":"slow down, please"}`, "", "slow down, please"},
+		"eino":           {429, body, "rate_limit_exceeded", "slow down, please"},
+		"cohere-go":      {404, `{"id":"1","message":"slow down, please"}`, "", "slow down, please"},
+		"bedrockruntime": {429, `{"message":"slow down, please"}`, "ThrottlingException", "slow down, please"},
 	}
 	for _, s := range sdks.All() {
+		c, known := cases[s.Name]
+		if !known {
+			continue // langchaingo's are plain text: see TestCallOverPlainText
+		}
 		t.Run(s.Name, func(t *testing.T) {
-			c := cases[s.Name]
 			up := upstreamtest.New()
 			defer up.Close()
 			client := up.Client()
 			defer client.CloseIdleConnections()
 			for _, stream := range []bool{false, true} {
-				up.Default(upstreamtest.Status(c.status).Body("application/json", c.body))
+				up.Default(upstreamtest.Status(c.status).Body("application/json", c.body).Header("X-Amzn-Errortype", "ThrottlingException"))
 				_, err := s.Ask(t.Context(), client, up.URL, stream)
 				require.Error(t, err)
 				for _, err := range []error{err, errors.Join(errors.New("while asking"), err)} {
@@ -246,6 +253,50 @@ func TestClassifyRealErrors(t *testing.T) {
 			_, err := s.Ask(t.Context(), client, deadURL(), false)
 			_, _, _, ok := failover.ClassifyError(err)
 			assert.False(t, ok, "an error of the transport has no status: %v", err)
+		})
+	}
+}
+
+// langchaingo's errors are plain text: what the stack below saw decides.
+func TestCallOverPlainText(t *testing.T) {
+	good := upstreamtest.OK(said)
+	for name, tc := range map[string]struct {
+		step   upstreamtest.Step
+		stream bool
+		status int // of the first attempt
+		moves  bool
+	}{
+		"400":                        {upstreamtest.Status(http.StatusBadRequest), false, 400, false},
+		"401":                        {upstreamtest.Status(http.StatusUnauthorized), false, 401, false},
+		"401 instead of a stream":    {upstreamtest.Status(http.StatusUnauthorized), true, 401, false},
+		"404, the model is gone":     {upstreamtest.Status(http.StatusNotFound).Body("application/json", `{"error":{"message":"The model does not exist"}}`), false, 404, true},
+		"503":                        {upstreamtest.Status(http.StatusServiceUnavailable), false, 503, true},
+		"hidden 401":                 {upstreamtest.Hidden(upstreamtest.HiddenWord, http.StatusUnauthorized), false, 401, false},
+		"hidden 429":                 {upstreamtest.Hidden(upstreamtest.HiddenWord, http.StatusTooManyRequests), false, 429, true},
+		"400 told within the stream": {good.FailAfter(1, http.StatusBadRequest).NoDone(), true, 400, false},
+		"503 told within the stream": {good.FailAfter(1, http.StatusServiceUnavailable).NoDone(), true, 503, true},
+		"stream cut":                 {good.CutAfterText(1), true, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second, chain := twoSDKs(t)
+			first.Default(tc.step)
+			second.Default(good)
+			ctx, trace := failover.WithTrace(t.Context())
+			_, err := failover.Call(ctx, chain, func(ctx context.Context, target failover.Target) (string, error) {
+				llm, err := sdks.LangChain(&http.Client{Transport: target.Transport}, target.BaseURL, target.Model)
+				if err != nil {
+					return "", err
+				}
+				var opts []llms.CallOption
+				if tc.stream {
+					opts = append(opts, llms.WithStreamingFunc(func(context.Context, []byte) error { return nil }))
+				}
+				return llm.Call(ctx, "hello", opts...)
+			})
+			attempts := trace.Attempts()
+			assert.Equal(t, tc.status, attempts[0].Status)
+			assert.Equal(t, tc.moves, err == nil, "%v", err)
+			assert.Equal(t, tc.moves, second.Count() == 1)
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/faults"
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
 	"github.com/surefoot-go/surefoot/resilience"
@@ -83,7 +84,7 @@ func run(ctx context.Context, w io.Writer) (wrong int, err error) {
 }
 
 // show plays one scene and prints a line of what came of it.
-func show(ctx context.Context, out io.Writer, s sdks.SDK, sc scene) (ok bool, err error) {
+func show(ctx context.Context, out io.Writer, s adapter.SDK, sc scene) (ok bool, err error) {
 	up := upstreamtest.New()
 	defer up.Close()
 	up.Default(sc.steps...)
@@ -100,7 +101,7 @@ func show(ctx context.Context, out io.Writer, s sdks.SDK, sc scene) (ok bool, er
 	if sc.whole {
 		ok = askErr == nil && text == faults.Whole
 	}
-	fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\n", s.Name, sc.name, up.Count(), report(text, askErr, s.Status(askErr)), verdict(ok))
+	fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\n", s.Name, sc.name, up.Count(), report(text, askErr, s.StatusOf(askErr)), verdict(ok))
 	return ok, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
@@ -68,7 +69,7 @@ func newRig(t *testing.T, p resilience.Policy, b resilience.Builder) *rig {
 	t.Helper()
 	up := upstreamtest.New()
 	t.Cleanup(up.Close)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := adapter.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	below := &tape{base: transport}
 	b.Base = below

@@ -60,7 +60,7 @@ func TestCases(t *testing.T) {
 		{"B12", ut.RawStream(huge, chatStop, done), huge + chatStop + done, ""},
 		{"B14 no line end", ut.RawStream(chatA, "data: [DONE]"), chatA + "data: [DONE]", ""},
 		{"B14 unterminated", ut.RawStream(chatA, noMark), chatA + noMark, ""},
-		{"B18", ut.RawStream(chatA).FailAfter(1, 502), chatA + `data: {"error":{"message":"upstreamtest: status 502","type":"server_error","param":null,"code":502}}` + "\n\n" + done, ""},
+		{"B18", ut.RawStream(chatA).FailAfter(1, 502), chatA + `data: {"error":{"message":"scripted status 502","type":"server_error","param":null,"code":502}}` + "\n\n" + done, ""},
 		{"B20 END", ut.RawStream(msgStart, msgTool, msgDelta), msgStart + msgTool + msgDelta, ""},
 		{"B20 cut", ut.RawStream(msgStart, msgTool, msgDelta).CutAfter(2), msgStart + msgTool, ""},
 		{"B20 FIN", ut.RawStream(msgStart, msgTool, msgDelta).FIN(), msgStart + msgTool + msgDelta, short},
@@ -200,7 +200,7 @@ func TestDefaultErrorsSayTheirStatus(t *testing.T) {
 			r.up.Default(ut.Status(code))
 			g := r.post(t, "/v1/messages", ask("m", false))
 			assert.Equal(t, code, g.status)
-			assert.Contains(t, g.body, fmt.Sprintf(`"message":"upstreamtest: status %d"`, code))
+			assert.Contains(t, g.body, fmt.Sprintf(`"message":"scripted status %d"`, code))
 			assert.NotContains(t, g.body, `"type":""`)
 		}
 	})

@@ -33,9 +33,11 @@
 //
 // [OK] answers in the format of the request's path: chat completions,
 // completions, responses, embeddings and model lists as OpenAI has them,
-// Anthropic messages, Gemini, Ollama and Cohere; as a stream where the request
+// Anthropic messages, Gemini, Ollama, Cohere and Amazon Bedrock (Converse, and
+// Invoke with Anthropic's or the chat look inside); as a stream where the request
 // asks for one. [Stream] and [JSON] insist on one form. Error bodies
-// ([Status]) and error events ([Step.FailAfter]) come in the same format.
+// ([Status]) and error events ([Step.FailAfter]) come in the same format: in
+// Bedrock's binary frames they are exceptions.
 //
 // From a good answer a bad one is made by saying where it stops and how it
 // ends. Both are free to combine:

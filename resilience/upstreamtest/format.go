@@ -22,12 +22,14 @@ const (
 	Gemini      Format = "gemini"      // …:generateContent, …:streamGenerateContent (SSE or array)
 	Ollama      Format = "ollama"      // /api/chat, /api/generate
 	Cohere      Format = "cohere"      // /v2/chat
+	Bedrock     Format = "bedrock"     // Amazon: /model/{id}/ and converse, converse-stream, invoke or invoke-with-response-stream
 	Models      Format = "models"      // GET …/models, /api/tags: a model list
 )
 
 // format knows how one wire format looks.
 type format struct {
 	sse        bool   // streams are text/event-stream
+	binary     bool   // events have no lines
 	mime       string // of a stream
 	lineEnd    LineEnd
 	done       string // final mark that says nothing else
@@ -36,6 +38,8 @@ type format struct {
 	errorBody  func(r *Request, w words) string
 	errorEvent func(r *Request, status, before int) []byte
 	frame      func(data string) []byte
+
+	errorHeader func(w words) []field // beside errorBody; nil: none
 }
 
 // answer is what a good answer says, in no format yet.
@@ -110,12 +114,18 @@ func formatOf(method, path string) Format {
 		return Ollama
 	case has("/v2/chat"):
 		return Cohere
+	case bedrockMethod(path) != "":
+		return Bedrock
 	}
 	return Unknown
 }
 
 // pathModel is the model that a path names (Gemini, Vertex, Azure, Bedrock).
 func pathModel(path string) string {
+	if m := bedrockMethod(strings.TrimRight(path, "/")); m != "" {
+		_, rest, _ := strings.Cut(path, "/model/")
+		return rest[:strings.LastIndex(rest, "/"+m)]
+	}
 	for _, before := range []string{"/models/", "/deployments/", "/model/"} {
 		if _, rest, ok := strings.Cut(path, before); ok {
 			rest, _, _ = strings.Cut(rest, "/")
@@ -174,6 +184,8 @@ func streaming(f Format, u *url.URL, a asks) bool {
 	switch {
 	case strings.HasSuffix(u.Path, ":streamGenerateContent"), strings.HasSuffix(u.Path, ":streamRawPredict"):
 		return true
+	case f == Bedrock:
+		return strings.HasSuffix(strings.TrimRight(u.Path, "/"), "-stream")
 	case f == Ollama:
 		return a.stream == nil || *a.stream
 	case u.Query().Get("stream") == "true":
@@ -200,6 +212,8 @@ func (r *Request) format() *format {
 		return ollamaFormat
 	case Cohere:
 		return cohereFormat
+	case Bedrock:
+		return bedrockFormat(r)
 	}
 	return chatFormat
 }
@@ -207,7 +221,7 @@ func (r *Request) format() *format {
 // plain is the format of a body that is no stream.
 func plain(f *format) *format {
 	p := *f
-	p.sse = false
+	p.sse, p.binary = false, false
 	p.frame = func(data string) []byte { return []byte(data) }
 	p.done = ""
 	p.errorEvent = func(r *Request, status, _ int) []byte { return []byte(f.errorBody(r, wordsOf(status))) }
@@ -250,44 +264,15 @@ func statusContent(s *Step, r *Request) content {
 	if s.status < 400 {
 		return content{}
 	}
-	body := r.format().errorBody(r, wordsOf(s.status))
-	return content{mime: jsonType, events: []event{{data: []byte(body), text: true}}}
+	f, w := r.format(), wordsOf(s.status)
+	c := content{mime: jsonType, events: []event{{data: []byte(f.errorBody(r, w)), text: true}}}
+	if f.errorHeader != nil {
+		c.header = f.errorHeader(w)
+	}
+	return c
 }
 
 const (
 	jsonType = "application/json"
 	sseType  = "text/event-stream"
 )
-
-// words are the names that the formats have for one status.
-type words struct {
-	status               int
-	typ, code, anth, goo string
-	message              string
-}
-
-// wordsOf is the vocabulary for a status.
-func wordsOf(status int) words {
-	w := words{status: status, message: fmt.Sprintf("upstreamtest: status %d", status)}
-	switch {
-	case status == 401:
-		w.typ, w.code, w.anth, w.goo = "authentication_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"
-	case status == 403:
-		w.typ, w.code, w.anth, w.goo = "permission_error", "permission_denied", "permission_error", "PERMISSION_DENIED"
-	case status == 404:
-		w.typ, w.code, w.anth, w.goo = "not_found_error", "model_not_found", "not_found_error", "NOT_FOUND"
-	case status == 408, status == 504:
-		w.typ, w.code, w.anth, w.goo = "timeout_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED"
-	case status == 413:
-		w.typ, w.code, w.anth, w.goo = "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"
-	case status == 429:
-		w.typ, w.code, w.anth, w.goo = "rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"
-	case status == 503, status == 529:
-		w.typ, w.code, w.anth, w.goo = "service_unavailable_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"
-	case status >= 500:
-		w.typ, w.code, w.anth, w.goo = "server_error", "server_error", "api_error", "INTERNAL"
-	default:
-		w.typ, w.code, w.anth, w.goo = "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"
-	}
-	return w
-}

@@ -27,6 +27,7 @@ const (
 	HiddenErrorCode    Shape = "error_code"    // {"error_code":18,"error_msg":…} (Baidu); carries no status
 	HiddenThrottling   Shape = "throttling"    // {"code":"Throttling","message":…} (DashScope); a 429 whatever was asked
 	HiddenTencent      Shape = "tencent"       // {"Response":{"Error":{"Code":…}}}; carries no status
+	HiddenCoral        Shape = "coral"         // {"Output":{"__type":"com.amazon.coral.service#ThrottlingException",…}} (Amazon)
 	HiddenDetail       Shape = "detail"        // {"detail":"text"} (FastAPI, Mistral); carries no status
 	HiddenMessage      Shape = "message"       // {"message":"text"}; carries no status
 	HiddenNullChoices  Shape = "null_choices"  // {"id":"","choices":null,"usage":null}
@@ -43,7 +44,7 @@ const (
 
 var shapes = []Shape{HiddenCode, HiddenStringCode, HiddenWord, HiddenGoogle, HiddenArray, HiddenText, HiddenNested,
 	HiddenBeside, HiddenInChoice, HiddenFlat, HiddenTyped, HiddenFailed, HiddenBaseResp, HiddenCodeMsg, HiddenErrorCode,
-	HiddenThrottling, HiddenTencent, HiddenDetail, HiddenMessage, HiddenNullChoices, HiddenEmptyChoices, HiddenNoChoices,
+	HiddenThrottling, HiddenTencent, HiddenCoral, HiddenDetail, HiddenMessage, HiddenNullChoices, HiddenEmptyChoices, HiddenNoChoices,
 	HiddenEmpty, HiddenBlank, HiddenNull, HiddenTruncated, HiddenHTML, HiddenHTMLAsJSON, HiddenEvents}
 
 // Shapes are all shapes, for tables of tests.
@@ -126,6 +127,8 @@ func hiddenBody(shape Shape, status int) string {
 		return fmt.Sprintf(`{"code":"Throttling","message":%s,"request_id":"x"}`, m)
 	case HiddenTencent:
 		return fmt.Sprintf(`{"Response":{"Error":{"Code":"InternalError","Message":%s},"RequestId":"x"}}`, m)
+	case HiddenCoral:
+		return fmt.Sprintf(`{"Output":{"__type":"com.amazon.coral.service#%s","message":%s},"Version":"1.0"}`, w.aws(), m)
 	case HiddenDetail:
 		return fmt.Sprintf(`{"detail":%s}`, m)
 	case HiddenMessage:

@@ -28,12 +28,15 @@ func Bytes(s string) Piece {
 }
 
 // Pings are keep-alives: one each interval, times over (negative: for ever).
-// In an event stream they are comments (": ping" and a blank line), elsewhere
-// line feeds.
+// In an event stream they are comments (": ping" and a blank line), in Amazon's
+// frames an event of a type that nobody knows, elsewhere line feeds.
 func Pings(interval time.Duration, times int) Piece {
 	return Piece{wait: interval, times: times, data: func(f *format, r *Request, _ int) []byte {
 		if f.sse {
 			return []byte(": ping\n\n")
+		}
+		if f.binary {
+			return eventFrame("ping", "{}")
 		}
 		return []byte("\n")
 	}}
@@ -55,7 +58,8 @@ func Malformed() Piece {
 }
 
 // Huge is an event of no meaning to any format whose one line is n bytes long,
-// line end not counted (at least 40).
+// line end not counted (at least 40). In Amazon's frames it is what the payload
+// or the chunk holds.
 func Huge(n int) Piece {
 	return Piece{data: func(f *format, _ *Request, _ int) []byte {
 		const around = `{"type":"x","b64":""}`
@@ -69,6 +73,8 @@ func Huge(n int) Piece {
 }
 
 // Event is one event with this data (several lines become several data lines).
+// A Converse event is given as {"messageStop":{…}}: its type is the only
+// member's name.
 func Event(data string) Piece {
 	return Piece{data: func(f *format, _ *Request, _ int) []byte { return f.frame(data) }}
 }

@@ -12,6 +12,7 @@ type content struct {
 	mime   string
 	stream bool
 	exact  bool // the bytes are the test's own: only LineEnds touches them
+	header []field
 	events []event
 }
 
@@ -69,6 +70,9 @@ func (s *Step) render(r *Request) *reply {
 	}
 	if c.mime != "" {
 		p.header.Set("Content-Type", c.mime)
+	}
+	for _, h := range c.header {
+		p.header.Set(h.name, h.value)
 	}
 	p.parts = s.parts(r, c)
 	whole := size(p.parts)
@@ -186,7 +190,7 @@ func (s *Step) ended(f *format, c content, data []byte) []byte {
 		e = f.lineEnd
 	}
 	switch {
-	case !c.stream || e == "" || e == LF:
+	case !c.stream || f.binary && !c.exact || e == "" || e == LF:
 		return data
 	case e == Mixed:
 		if body, ok := bytes.CutSuffix(data, []byte("\n\n")); ok {

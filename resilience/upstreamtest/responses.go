@@ -29,7 +29,7 @@ func responseState(a answer) (status, failure, details string) {
 		}
 		return status, "null", "null"
 	case "failed":
-		return "failed", `{"code":"server_error","message":"upstreamtest: failed"}`, "null"
+		return "failed", `{"code":"server_error","message":"scripted failure"}`, "null"
 	}
 	return "incomplete", "null", fmt.Sprintf(`{"reason":%s}`, quote(a.finish))
 }

@@ -83,7 +83,7 @@ const (
 type LineEnd string
 
 // The line ends of an event stream. The empty LineEnd is the format's own: LF,
-// for Gemini CRLF.
+// for Gemini CRLF. Bedrock's frames have none.
 const (
 	LF    LineEnd = "\n"
 	CRLF  LineEnd = "\r\n"
@@ -269,7 +269,8 @@ func (s Step) CutBytes(n int) Step { s.cutBytes = limit{true, n}; return s }
 func (s Step) InsideLine() Step { s.inside = true; return s }
 
 // NoDone leaves out the format's final mark: chat and completions [DONE],
-// messages message_stop. Other formats have none beside their last event.
+// messages message_stop (an invoked Bedrock model's, too). Other formats have
+// none beside their last event.
 func (s Step) NoDone() Step { s.noDone = true; return s }
 
 // FIN closes the connection without the framing's own end: no terminating

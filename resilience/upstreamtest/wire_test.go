@@ -50,9 +50,9 @@ func TestEndings(t *testing.T) {
 		{"bad chunk", raw.CutAfter(1).BadChunk(), chatA, nil, true},
 		{"malformed event", raw.At(1, ut.Malformed()).CutAfter(1), chatA + `data: {"id":"broken","choices":[{"delta":{"content":` + "\n\n", nil, false},
 		{"error event first", ut.RawStream(chatA, done).FailAfter(0, 504),
-			`data: {"error":{"message":"upstreamtest: status 504","type":"timeout_error","param":null,"code":504}}` + "\n\n" + done, nil, false},
+			`data: {"error":{"message":"scripted status 504","type":"timeout_error","param":null,"code":504}}` + "\n\n" + done, nil, false},
 		{"error event later, no mark", ut.RawStream(chatA, done).FailAfter(1, 429).NoDone(),
-			chatA + `data: {"error":{"message":"upstreamtest: status 429","type":"rate_limit_error","param":null,"code":429}}` + "\n\n", nil, false},
+			chatA + `data: {"error":{"message":"scripted status 429","type":"rate_limit_error","param":null,"code":429}}` + "\n\n", nil, false},
 		{"pings", raw.At(1, ut.Pings(time.Millisecond, 3)), chatA + strings.Repeat(": ping\n\n", 3) + chatB + chatStop + done, nil, false},
 		{"bytes, gap, event", raw.At(0, ut.Bytes("\ufeff"), ut.Wait(time.Millisecond), ut.Event("x\ny")), "\ufeffdata: x\ndata: y\n\n" + whole, nil, false},
 		{"pieces at the very end", raw.CutAfter(1).At(-1, ut.Bytes("data: {")).At(3, ut.Bytes("never")), chatA + "data: {", nil, false},
@@ -121,7 +121,7 @@ func TestStatus(t *testing.T) {
 		assert.Equal(t, "2", g.header.Get("Retry-After"))
 		assert.Equal(t, []string{"1", "2"}, g.header.Values("X-A"))
 		assert.Equal(t, []string{"text/x"}, g.header.Values("Content-Type"))
-		assert.JSONEq(t, `{"error":{"message":"upstreamtest: status 429","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}}`, g.body)
+		assert.JSONEq(t, `{"error":{"message":"scripted status 429","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}}`, g.body)
 		assert.EqualValues(t, len(g.body), g.length)
 
 		r.up.Default(ut.Status(503).Body("text/plain", "down"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
 
@@ -16,6 +16,13 @@ var words = []string{"Hello", " there,", " friend"}
 
 // Whole is the text of the whole answer.
 var Whole = strings.Join(words, "")
+
+const (
+	tool      = "weather"
+	arguments = `{"city":"Paris"}`
+	// WholeCall is the whole answer where that is a tool call.
+	WholeCall = tool + " " + arguments
+)
 
 // settle lets what was sent reach the client before a connection is reset, so
 // that the outcome does not depend on which of the two it sees first.
@@ -26,28 +33,40 @@ type Fault struct {
 	Name   string
 	Stream bool // it is done to a stream
 	Good   bool // the answer is whole
+	Tool   bool // the answer is a tool call
 	Status int  // see Want
 	Hidden bool // that status is the SDK's HiddenStatus
-	Step   func(sdks.SDK) upstreamtest.Step
+	Step   func(adapter.SDK) upstreamtest.Step
 }
 
 // Want is the status that the SDK must be told under the stack; 0: any error.
-func (f Fault) Want(s sdks.SDK) int {
+func (f Fault) Want(s adapter.SDK) int {
 	if f.Hidden {
 		return s.HiddenStatus
 	}
 	return f.Status
 }
 
-func hidden(s sdks.SDK) upstreamtest.Step {
+// Whole is what the whole answer says.
+func (f Fault) Whole() string {
+	if f.Tool {
+		return WholeCall
+	}
+	return Whole
+}
+
+func hidden(s adapter.SDK) upstreamtest.Step {
 	return upstreamtest.Hidden(s.Hidden, http.StatusTooManyRequests)
 }
 
-func always(s upstreamtest.Step) func(sdks.SDK) upstreamtest.Step {
-	return func(sdks.SDK) upstreamtest.Step { return s }
+func always(s upstreamtest.Step) func(adapter.SDK) upstreamtest.Step {
+	return func(adapter.SDK) upstreamtest.Step { return s }
 }
 
-var good = upstreamtest.OK(words...)
+var (
+	good = upstreamtest.OK(words...)
+	call = upstreamtest.ToolCall(tool, arguments)
+)
 
 // Table are the faults of the table that the README shows.
 func Table() []Fault {
@@ -60,6 +79,9 @@ func Table() []Fault {
 		{Name: "silent mid-stream", Stream: true, Step: always(good.CutAfterText(2).Stall())},
 		{Name: "error event first", Stream: true, Step: always(good.FailAfter(0, http.StatusServiceUnavailable))},
 		{Name: "error event mid-stream", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)))},
+		{Name: "whole tool call, streamed", Stream: true, Good: true, Tool: true, Step: always(call)},
+		{Name: "cut in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1))},
+		{Name: "error event in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)))},
 		{Name: "error inside a 200", Hidden: true, Step: hidden},
 		{Name: "empty 200", Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
 		{Name: "empty stream", Stream: true, Status: http.StatusBadGateway, Step: always(good.CutAfter(0))},
@@ -71,6 +93,10 @@ func More() []Fault {
 	return []Fault{
 		{Name: "whole stream, CRLF", Stream: true, Good: true, Step: always(good.LineEnds(upstreamtest.CRLF))},
 		{Name: "whole stream, byte by byte", Stream: true, Good: true, Step: always(good.WriteSize(1))},
+		{Name: "whole tool call", Good: true, Tool: true, Step: always(call)},
+		{Name: "tool call cut inside a line", Stream: true, Tool: true, Step: always(call.CutAfterText(1).InsideLine())},
+		{Name: "reset in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, upstreamtest.Wait(settle)).Reset())},
+		{Name: "error event, then the framing breaks", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)).FIN())},
 		{Name: "error inside a 200 instead of a stream", Stream: true, Hidden: true, Step: hidden},
 		{Name: "empty 200 instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
 		{Name: "page instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.HTML())},

@@ -15,22 +15,14 @@ func TestNoShortAnswerUnderTheStack(t *testing.T) {
 	for _, s := range sdks.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			for _, f := range append(faults.Table(), faults.More()...) {
-				t.Run(f.Name, func(t *testing.T) {
-					bare, stack, err := faults.Run(t.Context(), s, f)
-					require.NoError(t, err)
-					t.Logf("%s: %s -> %s (%q, %v)", f.Name, bare, stack, stack.Text, stack.Err)
-					assert.False(t, stack.Hung, "the stack left the caller waiting")
-					if f.Good {
-						require.NoError(t, stack.Err)
-						assert.Equal(t, faults.Whole, stack.Text)
-						assert.Equal(t, "whole", bare.String(), "the fault is none")
-						return
-					}
-					require.Error(t, stack.Err, "%q was taken for an answer", stack.Text)
-					assert.NotEqual(t, faults.Whole, stack.Text)
-					if want := f.Want(s); want != 0 {
-						assert.Equal(t, want, stack.Status, "%v", stack.Err)
+			results, err := faults.RunAll(t.Context(), s, append(faults.Table(), faults.More()...))
+			require.NoError(t, err)
+			for _, r := range results {
+				t.Run(r.Fault.Name, func(t *testing.T) {
+					t.Logf("%s -> %s (%q, %v)", r.Bare, r.Stack, r.Stack.Text, r.Stack.Err)
+					assert.NoError(t, faults.Check(s, r.Fault, r.Stack))
+					if r.Fault.Good && r.Bare.Err == nil {
+						assert.Equal(t, "whole", r.Bare.String(), "the fault is none")
 					}
 				})
 			}
@@ -41,7 +33,7 @@ func TestNoShortAnswerUnderTheStack(t *testing.T) {
 // The words of the table stand for what they say.
 func TestWords(t *testing.T) {
 	for want, o := range map[string]faults.Outcome{
-		"whole":           {Text: faults.Whole},
+		"whole":           {Text: faults.Whole, Whole: true},
 		"short, no error": {Text: "Hello"},
 		"empty, no error": {},
 		"error":           {Text: "Hello", Err: assert.AnError},

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
@@ -33,6 +34,7 @@ const (
 // Outcome is what a caller of an SDK has in hand.
 type Outcome struct {
 	Text   string
+	Whole  bool // the text is all of the answer
 	Err    error
 	Status int  // of the SDK's error; 0: none
 	Hung   bool // only the caller's own time limit ended it
@@ -50,7 +52,7 @@ func (o Outcome) String() string {
 		return fmt.Sprintf("error %d", o.Status)
 	case o.Err != nil:
 		return "error"
-	case o.Text == Whole:
+	case o.Whole:
 		return "whole"
 	case o.Text == "":
 		return "empty, no error"
@@ -58,14 +60,43 @@ func (o Outcome) String() string {
 	return "short, no error"
 }
 
+// Result is what came of one fault.
+type Result struct {
+	Fault       Fault
+	Bare, Stack Outcome
+}
+
+// RunAll is [Run] for all faults of a list, in its order. Most of them wait for
+// something, so that a few are run side by side.
+func RunAll(ctx context.Context, s adapter.SDK, list []Fault) ([]Result, error) {
+	const abreast = 3
+	out, errs := make([]Result, len(list)), make([]error, len(list))
+	next := make(chan int, len(list))
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	var wait sync.WaitGroup
+	for range abreast {
+		wait.Go(func() {
+			for i := range next {
+				bare, stack, err := Run(ctx, s, list[i])
+				out[i], errs[i] = Result{list[i], bare, stack}, err
+			}
+		})
+	}
+	wait.Wait()
+	return out, errors.Join(errs...)
+}
+
 // Run has an SDK ask a provider that does f: over a bare client and, on a
 // provider of its own, over the stack.
-func Run(ctx context.Context, s sdks.SDK, f Fault) (bare, stack Outcome, err error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+func Run(ctx context.Context, s adapter.SDK, f Fault) (bare, stack Outcome, err error) {
+	transport := adapter.NewTransport()
 	defer transport.CloseIdleConnections()
 	bare = once(ctx, s, f, &http.Client{Transport: transport}, patience)
 
-	t, err := resilience.Builder{}.Build("demo", Policy())
+	t, err := resilience.Builder{Base: adapter.NewTransport()}.Build("demo", Policy())
 	if err != nil {
 		return bare, stack, err
 	}
@@ -73,7 +104,29 @@ func Run(ctx context.Context, s sdks.SDK, f Fault) (bare, stack Outcome, err err
 	return bare, once(ctx, s, f, t.Client(), stackPatience), nil
 }
 
-func once(ctx context.Context, s sdks.SDK, f Fault, client *http.Client, patience time.Duration) (o Outcome) {
+// Check is an error where the stack let a broken answer pass for a whole one,
+// broke a whole one, left the caller waiting, or where the SDK was told another
+// status than it is due.
+func Check(s adapter.SDK, f Fault, stack Outcome) error {
+	switch {
+	case stack.Hung:
+		return errors.New("the caller was left waiting")
+	case f.Good && stack.Err != nil:
+		return stack.Err
+	case f.Good && !stack.Whole:
+		return fmt.Errorf("%q is not the whole answer", stack.Text)
+	case f.Good:
+		return nil
+	case stack.Err == nil:
+		return fmt.Errorf("%q was taken for an answer", stack.Text)
+	}
+	if want := f.Want(s); want != 0 && s.Status != nil && stack.Status != want {
+		return fmt.Errorf("status %d, want %d: %w", stack.Status, want, stack.Err)
+	}
+	return nil
+}
+
+func once(ctx context.Context, s adapter.SDK, f Fault, client *http.Client, patience time.Duration) (o Outcome) {
 	up := upstreamtest.New()
 	defer up.Close()
 	up.Default(f.Step(s))
@@ -86,7 +139,8 @@ func once(ctx context.Context, s sdks.SDK, f Fault, client *http.Client, patienc
 		}
 	}()
 	o.Text, o.Err = s.Ask(ctx, client, up.URL, f.Stream)
-	o.Status = s.Status(o.Err)
+	o.Whole = o.Text == f.Whole()
+	o.Status = s.StatusOf(o.Err)
 	o.Hung = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return o
 }

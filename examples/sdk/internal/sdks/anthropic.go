@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 )
 
 // Anthropic is a client of anthropic-sdk-go as the stack wants it.
@@ -44,22 +45,25 @@ func Message(ctx context.Context, c anthropic.Client, model string) (string, err
 	if err != nil || answer == nil {
 		return "", err
 	}
-	var text strings.Builder
+	var said adapter.Transcript
 	for _, block := range answer.Content {
-		text.WriteString(block.Text)
+		said.Text(block.Text)
+		said.Call(block.Name, string(block.Input))
 	}
-	return text.String(), nil
+	return said.String(), nil
 }
 
 // ReadMessages reads a messages stream to its end.
 func ReadMessages(ctx context.Context, c anthropic.Client) (string, error) {
 	s := c.Messages.NewStreaming(ctx, MessageParams(Model))
 	defer func() { _ = s.Close() }() // read to its end, or broken
-	var text strings.Builder
+	var said adapter.Transcript
 	for s.Next() {
-		text.WriteString(s.Current().Delta.Text)
+		event := s.Current()
+		said.Call(event.ContentBlock.Name, event.Delta.PartialJSON)
+		said.Text(event.Delta.Text)
 	}
-	return text.String(), s.Err()
+	return said.String(), s.Err()
 }
 
 func anthropicStatus(err error) int {

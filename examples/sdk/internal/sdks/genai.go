@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"google.golang.org/genai"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 )
 
 func askGemini(ctx context.Context, hc *http.Client, baseURL string, stream bool) (string, error) {
@@ -19,21 +20,33 @@ func askGemini(ctx context.Context, hc *http.Client, baseURL string, stream bool
 	if err != nil {
 		return "", err
 	}
+	var said adapter.Transcript
 	if !stream {
 		answer, err := c.Models.GenerateContent(ctx, Model, genai.Text(prompt), nil)
 		if err != nil || answer == nil {
 			return "", err
 		}
-		return answer.Text(), nil
+		gemini(&said, answer)
+		return said.String(), nil
 	}
-	var text strings.Builder
 	for chunk, err := range c.Models.GenerateContentStream(ctx, Model, genai.Text(prompt), nil) {
 		if err != nil {
-			return text.String(), err
+			return said.String(), err
 		}
-		text.WriteString(chunk.Text())
+		gemini(&said, chunk)
 	}
-	return text.String(), nil
+	return said.String(), nil
+}
+
+func gemini(t *adapter.Transcript, r *genai.GenerateContentResponse) {
+	for _, candidate := range r.Candidates {
+		for _, part := range candidate.Content.Parts {
+			t.Text(part.Text)
+			if call := part.FunctionCall; call != nil {
+				t.Call(call.Name, adapter.JSON(call.Args))
+			}
+		}
+	}
 }
 
 func genaiStatus(err error) int {

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	goopenai "github.com/sashabaranov/go-openai"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 )
 
 func askGoOpenAI(ctx context.Context, hc *http.Client, baseURL string, stream bool) (string, error) {
@@ -27,7 +28,10 @@ func askGoOpenAI(ctx context.Context, hc *http.Client, baseURL string, stream bo
 	if err != nil || len(answer.Choices) == 0 {
 		return "", err
 	}
-	return answer.Choices[0].Message.Content, nil
+	var said adapter.Transcript
+	said.Text(answer.Choices[0].Message.Content)
+	goOpenAI(&said, answer.Choices[0].Message.ToolCalls)
+	return said.String(), nil
 }
 
 func readGoOpenAI(ctx context.Context, c *goopenai.Client, req goopenai.ChatCompletionRequest) (string, error) {
@@ -36,18 +40,25 @@ func readGoOpenAI(ctx context.Context, c *goopenai.Client, req goopenai.ChatComp
 		return "", err
 	}
 	defer func() { _ = s.Close() }() // read to its end, or broken
-	var text strings.Builder
+	var said adapter.Transcript
 	for {
 		chunk, err := s.Recv()
 		if errors.Is(err, io.EOF) {
-			return text.String(), nil
+			return said.String(), nil
 		}
 		if err != nil {
-			return text.String(), err
+			return said.String(), err
 		}
 		for _, choice := range chunk.Choices {
-			text.WriteString(choice.Delta.Content)
+			said.Text(choice.Delta.Content)
+			goOpenAI(&said, choice.Delta.ToolCalls)
 		}
+	}
+}
+
+func goOpenAI(t *adapter.Transcript, tools []goopenai.ToolCall) {
+	for _, tool := range tools {
+		t.Call(tool.Function.Name, tool.Function.Arguments)
 	}
 }
 

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/ollama/ollama/api"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 )
 
 func askOllama(ctx context.Context, hc *http.Client, baseURL string, stream bool) (string, error) {
@@ -16,12 +17,15 @@ func askOllama(ctx context.Context, hc *http.Client, baseURL string, stream bool
 		return "", err
 	}
 	req := &api.ChatRequest{Model: Model, Stream: &stream, Messages: []api.Message{{Role: "user", Content: prompt}}}
-	var text strings.Builder
+	var said adapter.Transcript
 	err = api.NewClient(u, hc).Chat(ctx, req, func(r api.ChatResponse) error {
-		text.WriteString(r.Message.Content)
+		said.Text(r.Message.Content)
+		for _, tool := range r.Message.ToolCalls {
+			said.Call(tool.Function.Name, tool.Function.Arguments.String())
+		}
 		return nil
 	})
-	return text.String(), err
+	return said.String(), err
 }
 
 func ollamaStatus(err error) int {

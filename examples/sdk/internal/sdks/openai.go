@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 )
 
 // OpenAI is a client of openai-go as the stack wants it.
@@ -43,20 +44,28 @@ func Chat(ctx context.Context, c openai.Client, model string) (string, error) {
 	if err != nil || answer == nil || len(answer.Choices) == 0 {
 		return "", err
 	}
-	return answer.Choices[0].Message.Content, nil
+	var said adapter.Transcript
+	said.Text(answer.Choices[0].Message.Content)
+	for _, tool := range answer.Choices[0].Message.ToolCalls {
+		said.Call(tool.Function.Name, tool.Function.Arguments)
+	}
+	return said.String(), nil
 }
 
 // ReadChat reads a chat stream to its end.
 func ReadChat(ctx context.Context, c openai.Client, model string) (string, error) {
 	s := c.Chat.Completions.NewStreaming(ctx, ChatParams(model))
 	defer func() { _ = s.Close() }() // read to its end, or broken
-	var text strings.Builder
+	var said adapter.Transcript
 	for s.Next() {
 		for _, choice := range s.Current().Choices {
-			text.WriteString(choice.Delta.Content)
+			said.Text(choice.Delta.Content)
+			for _, tool := range choice.Delta.ToolCalls {
+				said.Call(tool.Function.Name, tool.Function.Arguments)
+			}
 		}
 	}
-	return text.String(), s.Err()
+	return said.String(), s.Err()
 }
 
 func responseParams() responses.ResponseNewParams {
@@ -80,10 +89,17 @@ func Response(ctx context.Context, c openai.Client) (string, error) {
 	if err != nil || answer == nil {
 		return "", err
 	}
-	if answer.Status == responses.ResponseStatusFailed {
-		return answer.OutputText(), unfinished("failed")
+	var said adapter.Transcript
+	said.Text(answer.OutputText())
+	for _, item := range answer.Output {
+		if item.Type == "function_call" {
+			said.Call(item.Name, item.Arguments.OfString)
+		}
 	}
-	return answer.OutputText(), nil
+	if answer.Status == responses.ResponseStatusFailed {
+		return said.String(), unfinished("failed")
+	}
+	return said.String(), nil
 }
 
 // ReadResponses reads a stream of the Responses API to its end.
@@ -91,18 +107,22 @@ func ReadResponses(ctx context.Context, c openai.Client) (string, error) {
 	s := c.Responses.NewStreaming(ctx, responseParams())
 	defer func() { _ = s.Close() }() // read to its end, or broken
 	var (
-		text   strings.Builder
+		said   adapter.Transcript
 		failed error
 	)
 	for s.Next() {
 		switch event := s.Current(); event.Type {
 		case "response.output_text.delta":
-			text.WriteString(event.Delta)
+			said.Text(event.Delta)
+		case "response.output_item.added":
+			said.Call(event.Item.Name, "")
+		case "response.function_call_arguments.delta":
+			said.Call("", event.Delta)
 		case "response.failed", "response.incomplete", "error": // no error to the SDK
 			failed = unfinished(event.Type)
 		}
 	}
-	return text.String(), errors.Join(s.Err(), failed)
+	return said.String(), errors.Join(s.Err(), failed)
 }
 
 func openaiStatus(err error) int {

@@ -9,9 +9,11 @@
 //     x-should-retry: false, which both obey; an error from the transport cannot
 //     be marked, so each of their retries is a whole call with all the stack's
 //     attempts, unless errors_as_responses is "all". go-openai and ollama have
-//     no retries; genai has none unless HTTPOptions.RetryOptions is set.
+//     no retries; genai has none unless HTTPOptions.RetryOptions is set. cohere-go
+//     is told WithMaxAttempts(1), bedrockruntime aws.NopRetryer. langchaingo and
+//     eino have none.
 //   - The client: option.WithHTTPClient, ClientConfig.HTTPClient,
-//     api.NewClient(url, client). The stack belongs under all middleware of the
+//     api.NewClient(url, client), HTTPClient in bedrockruntime.Options. The stack belongs under all middleware of the
 //     SDK: openai-go refuses a request whose host a middleware changed, not one
 //     that a transport sends elsewhere.
 //   - A time limit as the SDK has it, or the stack's own Timeout and
@@ -32,51 +34,46 @@
 //     stream by the guard's error line alone. Its error has the line's text only,
 //     and an error that it gets in a 200 has no status, so that under the stack it
 //     is a 502.
+//   - langchaingo's errors are plain text without a status: a chain over several
+//     of them knows it from the stack below, see failover.Call. Of an error event
+//     in a stream it takes no notice, and reads on to the error that the stack
+//     ends the stream with.
+//   - cohere-go v2.15.3 takes the blank line behind an event for an event where it
+//     is all that was read: Recv returns "unexpected end of JSON input" and has to
+//     be called again. It never looks at a finish_reason of ERROR.
 //   - genai takes the status from the body's error.code, all others from the
 //     response. It logs broken streams through the standard logger, and bare it
 //     panics on a body of null.
 package sdks
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
 
-// Model is what every adapter asks for.
-const Model = "model-x"
-
 const (
-	key    = "test-key"
-	prompt = "hello"
+	// Model is what every adapter asks for.
+	Model  = adapter.Model
+	key    = adapter.Key
+	prompt = adapter.Prompt
 )
 
-// SDK is one way of calling a provider.
-type SDK struct {
-	Name string
-	// Hidden is how this API's gateways put an error into a 200.
-	Hidden upstreamtest.Shape
-	// HiddenStatus is the status of a rate limit that is hidden so: 502 where
-	// the shape has no place for one.
-	HiddenStatus int
-	// Ask makes one call and returns the text that came, also beside an error.
-	// stream asks for a stream and reads it to its end. baseURL has no path.
-	Ask func(ctx context.Context, client *http.Client, baseURL string, stream bool) (text string, err error)
-	// Status is the HTTP status that the SDK's own error type carries, else 0.
-	Status func(err error) int
-}
-
 // All are the SDKs, in the order of the table.
-func All() []SDK {
-	return []SDK{
-		{"openai-go chat", upstreamtest.HiddenCode, http.StatusTooManyRequests, askChat, openaiStatus},
-		{"openai-go responses", upstreamtest.HiddenCode, http.StatusTooManyRequests, askResponses, openaiStatus},
-		{"anthropic-sdk-go", upstreamtest.HiddenTyped, http.StatusTooManyRequests, askMessages, anthropicStatus},
-		{"go-openai", upstreamtest.HiddenCode, http.StatusTooManyRequests, askGoOpenAI, goOpenAIStatus},
-		{"genai", upstreamtest.HiddenGoogle, http.StatusTooManyRequests, askGemini, genaiStatus},
-		{"ollama/api", upstreamtest.HiddenText, http.StatusBadGateway, askOllama, ollamaStatus},
+func All() []adapter.SDK {
+	return []adapter.SDK{
+		{Name: "openai-go chat", Hidden: upstreamtest.HiddenCode, HiddenStatus: http.StatusTooManyRequests, Ask: askChat, Status: openaiStatus},
+		{Name: "openai-go responses", Hidden: upstreamtest.HiddenCode, HiddenStatus: http.StatusTooManyRequests, Ask: askResponses, Status: openaiStatus},
+		{Name: "anthropic-sdk-go", Hidden: upstreamtest.HiddenTyped, HiddenStatus: http.StatusTooManyRequests, Ask: askMessages, Status: anthropicStatus},
+		{Name: "go-openai", Hidden: upstreamtest.HiddenCode, HiddenStatus: http.StatusTooManyRequests, Ask: askGoOpenAI, Status: goOpenAIStatus},
+		{Name: "genai", Hidden: upstreamtest.HiddenGoogle, HiddenStatus: http.StatusTooManyRequests, Ask: askGemini, Status: genaiStatus},
+		{Name: "ollama/api", Hidden: upstreamtest.HiddenText, HiddenStatus: http.StatusBadGateway, Ask: askOllama, Status: ollamaStatus},
+		{Name: "langchaingo", Hidden: upstreamtest.HiddenCode, HiddenStatus: http.StatusTooManyRequests, Ask: askLangChain},
+		{Name: "eino", Hidden: upstreamtest.HiddenCode, HiddenStatus: http.StatusTooManyRequests, Ask: askEino, Status: einoStatus},
+		{Name: "cohere-go", Hidden: upstreamtest.HiddenMessage, HiddenStatus: http.StatusBadGateway, Ask: askCohere, Status: cohereStatus},
+		{Name: "bedrockruntime", Hidden: upstreamtest.HiddenCoral, HiddenStatus: http.StatusTooManyRequests, Ask: askBedrock, Status: bedrockStatus},
 	}
 }
 

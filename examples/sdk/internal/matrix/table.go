@@ -1,4 +1,7 @@
-package main
+// Package matrix makes a Markdown table of what each Go SDK makes of each
+// misbehaviour of a provider: over a bare client, and over the stack. Every cell
+// is computed by a call over loopback; the SDKs' own retries are off.
+package matrix
 
 import (
 	"bytes"
@@ -9,13 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/faults"
-	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
-)
-
-const (
-	begin = "<!-- sdk-matrix:begin -->"
-	end   = "<!-- sdk-matrix:end -->"
 )
 
 var errStale = errors.New("the table is stale")
@@ -23,19 +21,20 @@ var errStale = errors.New("the table is stale")
 // cell is what one SDK made of one fault.
 type cell struct {
 	bare, stack faults.Outcome
-	wrong       bool // the stack let a broken answer pass for a whole one, or broke a whole one
+	wrong       error // what is wrong with it
 }
 
 // matrix has a row for each fault and in it a cell for each SDK.
 type matrix struct {
+	name   string // of the markers around it in a file
 	faults []faults.Fault
-	sdks   []sdks.SDK
+	sdks   []adapter.SDK
 	cells  [][]cell
 }
 
-// build asks everything: the SDKs side by side, each one fault after the other.
-func build(ctx context.Context) (matrix, error) {
-	m := matrix{faults: faults.Table(), sdks: sdks.All()}
+// build asks everything, the SDKs side by side.
+func build(ctx context.Context, name string, all []adapter.SDK) (matrix, error) {
+	m := matrix{name: name, faults: faults.Table(), sdks: all}
 	m.cells = make([][]cell, len(m.faults))
 	for i := range m.cells {
 		m.cells[i] = make([]cell, len(m.sdks))
@@ -50,15 +49,11 @@ func build(ctx context.Context) (matrix, error) {
 }
 
 func (m matrix) column(ctx context.Context, i int) error {
-	for j, f := range m.faults {
-		bare, stack, err := faults.Run(ctx, m.sdks[i], f)
-		if err != nil {
-			return err
-		}
-		whole := stack.Believed() && stack.Text == faults.Whole
-		m.cells[j][i] = cell{bare, stack, whole != f.Good || stack.Believed() != f.Good}
+	results, err := faults.RunAll(ctx, m.sdks[i], m.faults)
+	for j, r := range results {
+		m.cells[j][i] = cell{r.Bare, r.Stack, faults.Check(m.sdks[i], r.Fault, r.Stack)}
 	}
-	return nil
+	return err
 }
 
 func (m matrix) markdown() string {
@@ -83,16 +78,21 @@ func (m matrix) verdict() error {
 	var errs []error
 	for j, row := range m.cells {
 		for i, c := range row {
-			if c.wrong {
-				errs = append(errs, fmt.Errorf("%s, %s: %s under the stack", m.sdks[i].Name, m.faults[j].Name, c.stack))
+			if c.wrong != nil {
+				errs = append(errs, fmt.Errorf("%s, %s, under the stack: %w", m.sdks[i].Name, m.faults[j].Name, c.wrong))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
+func (m matrix) markers() (begin, end string) {
+	return "<!-- " + m.name + ":begin -->", "<!-- " + m.name + ":end -->"
+}
+
 // split returns what a file has before, between and after its markers.
-func split(path string) (before, between, after []byte, err error) {
+func (m matrix) split(path string) (before, between, after []byte, err error) {
+	begin, end := m.markers()
 	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -108,7 +108,7 @@ func split(path string) (before, between, after []byte, err error) {
 func (m matrix) between() string { return "\n" + m.markdown() }
 
 func writeTable(path string, m matrix) error {
-	before, _, after, err := split(path)
+	before, _, after, err := m.split(path)
 	if err != nil {
 		return err
 	}
@@ -116,16 +116,17 @@ func writeTable(path string, m matrix) error {
 	if err != nil {
 		return err
 	}
+	begin, end := m.markers()
 	return os.WriteFile(path, []byte(string(before)+begin+m.between()+end+string(after)), info.Mode())
 }
 
 func checkTable(path string, m matrix) error {
-	_, between, _, err := split(path)
+	_, between, _, err := m.split(path)
 	if err != nil {
 		return err
 	}
 	if string(between) != m.between() {
-		return fmt.Errorf("%s: %w: run go run ./matrix -w %s in examples/sdk; it should be\n%s", path, errStale, path, m.markdown())
+		return fmt.Errorf("%s: %w: run the same command with -w in place of -check; it should be\n%s", path, errStale, m.markdown())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-package main
+package matrix
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,17 +9,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/adapter"
 	"github.com/surefoot-go/surefoot/examples/sdk/internal/faults"
-	"github.com/surefoot-go/surefoot/examples/sdk/internal/sdks"
 )
 
 func small() matrix {
 	return matrix{
+		name:   "x-matrix",
 		faults: []faults.Fault{{Name: "cut"}, {Name: "whole", Good: true}},
-		sdks:   []sdks.SDK{{Name: "one"}, {Name: "two"}},
+		sdks:   []adapter.SDK{{Name: "one"}, {Name: "two"}},
 		cells: [][]cell{
 			{{bare: faults.Outcome{Text: "H"}, stack: faults.Outcome{Err: assert.AnError}}, {bare: faults.Outcome{Hung: true}, stack: faults.Outcome{Err: assert.AnError, Status: 502}}},
-			{{bare: faults.Outcome{Text: faults.Whole}, stack: faults.Outcome{Text: faults.Whole}}, {wrong: true}},
+			{{bare: faults.Outcome{Text: faults.Whole, Whole: true}, stack: faults.Outcome{Text: faults.Whole, Whole: true}}, {wrong: errors.New("short")}},
 		},
 	}
 }
@@ -29,10 +31,11 @@ func TestMarkdown(t *testing.T) {
 | cut | short, no error → error | hangs → error 502 |
 | whole | whole → whole | empty, no error → empty, no error |
 `, small().markdown())
-	assert.EqualError(t, small().verdict(), "two, whole: empty, no error under the stack")
+	assert.EqualError(t, small().verdict(), "two, whole, under the stack: short")
 }
 
 func TestWriteAndCheck(t *testing.T) {
+	begin, end := small().markers()
 	path := filepath.Join(t.TempDir(), "README.md")
 	require.NoError(t, os.WriteFile(path, []byte("# Title\n\n"+begin+"\nold\n"+end+"\nmore\n"), 0o600))
 	require.ErrorIs(t, checkTable(path, small()), errStale)

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surefoot-go/surefoot/examples/sdk/internal/faults"
+)
+
+// No plugin takes a short answer for a whole one, whatever the provider does.
+func TestNoShortAnswerUnderTheStack(t *testing.T) {
+	for _, s := range all() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			results, err := faults.RunAll(t.Context(), s, append(faults.Table(), faults.More()...))
+			require.NoError(t, err)
+			for _, r := range results {
+				t.Run(r.Fault.Name, func(t *testing.T) {
+					t.Logf("%s -> %s (%q, %v)", r.Bare, r.Stack, r.Stack.Text, r.Stack.Err)
+					assert.NoError(t, faults.Check(s, r.Fault, r.Stack))
+					if r.Fault.Good && r.Bare.Err == nil {
+						assert.Equal(t, "whole", r.Bare.String(), "the fault is none")
+					}
+				})
+			}
+		})
+	}
+}
