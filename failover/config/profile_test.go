@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -125,7 +126,7 @@ providers:
 virtual_models:
   - {source: smart, targets: [{model: openai/small}, {model: groq/large}]}
 `
-		base := &refusing{code: "context_length_exceeded"}
+		base := &failing{status: http.StatusBadRequest, code: "context_length_exceeded"}
 		app, err := config.Assemble(parse(t, text, map[string]string{"RESILIENCE_PROFILE": row.variable}), config.Options{Builder: resilience.Builder{Base: base}})
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusBadRequest, ask(t, app.Router(), "smart"))
@@ -137,24 +138,6 @@ virtual_models:
 		assert.Zero(t, app.Stack("openai").Breakers()[0].Failures)
 		app.Close()
 	}
-}
-
-// refusing answers every request with one error.
-type refusing struct {
-	code  string
-	asked []string
-}
-
-func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.asked = append(r.asked, req.URL.Host)
-	if req.Body != nil {
-		_ = req.Body.Close()
-	}
-	return &http.Response{
-		StatusCode: http.StatusBadRequest, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(strings.NewReader(`{"error":{"code":"` + r.code + `","message":"m"}}`)), Request: req,
-	}, nil
 }
 
 // What a struct takes is what a file says: every key of contract 11 reaches the
@@ -192,4 +175,68 @@ providers: {ollama: {resilience: {limits: {max_concurrent: 1}}}}
 	table := parse(t, "failover: {patience: off}", nil).Effective("").String()
 	assert.Regexp(t, `(?m)^failover\.patience +off +file +line 1$`, table)
 	assert.True(t, slices.ContainsFunc(strings.Split(table, "\n"), func(l string) bool { return strings.HasPrefix(l, "limits.max_hold") }))
+}
+
+// What a file says of patience is what its virtual models do: for all of them,
+// or for one.
+func TestPatienceOfAFileIsInEffect(t *testing.T) {
+	for name, row := range map[string]struct {
+		all, one string // the failover block of all, and of the virtual model
+		asked    int    // requests to the first target, which answers 503 every time
+	}{
+		"the default lets two retries happen":    {"", "", 3},
+		"0 never waits":                          {"patience: 0", "", 1},
+		"off waits as if there were no other":    {"patience: off", "", 4},
+		"a virtual model's own":                  {"patience: off", "patience: 1.5s", 2},
+		"a switch leaves it as it is for all":    {"patience: 0", "enabled: true", 1},
+		"bound is another thing than patience":   {"bound: ignore", "", 3},
+		"a single target keeps its whole budget": {"patience: 0", "enabled: false", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base := &failing{host: "api.openai.com", status: http.StatusServiceUnavailable}
+				app, err := config.Assemble(parse(t, `
+failover: {`+row.all+`}
+providers: {openai: {api_key: k}, groq: {api_key: k}}
+virtual_models:
+  - {source: smart, strategy: round_robin, failover: {`+row.one+`}, targets: [{model: openai/m}, {model: groq/n}]}
+`, nil), config.Options{Builder: resilience.Builder{Base: base}})
+				require.NoError(t, err)
+				defer app.Close()
+				ask(t, app.Router(), "smart")
+				asked := 0
+				for _, host := range base.asked {
+					if host == base.host {
+						asked++
+					}
+				}
+				assert.Equal(t, row.asked, asked)
+			})
+		})
+	}
+}
+
+// failing answers with status and an error's body, on one host if there is one,
+// and elsewhere well.
+type failing struct {
+	host   string // "" for all
+	status int
+	code   string
+	asked  []string // hosts
+}
+
+func (f *failing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	f.asked = append(f.asked, req.URL.Host)
+	status, body := f.status, `{"error":{"code":"`+f.code+`","message":"m"}}`
+	if f.host != "" && f.host != req.URL.Host {
+		status, body = http.StatusOK, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`
+	}
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(body)), Request: req,
+	}, nil
 }
