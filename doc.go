@@ -83,20 +83,28 @@
 // idle_timeout goes on, and a ping or a comment restarts it. Silence before an
 // answer that is no stream is bounded by timeout and by the base's 600 s.
 //
-// # Patience, limits and bound requests
+// # Waiting
 //
-// failover.patience (3.5 s) is how long a chain waits on one target while another
-// could answer now: the sum of its waits, own backoff and asked for alike. A wait
-// that would exceed it is not begun, the chain moves on, and the attempt says so
-// (failover.Attempt.MovedOn). The default lets two retries of the default backoff happen, or a
-// Retry-After of 2 s be obeyed once. The last target that is left keeps its
-// whole budget. 0 never waits where another could answer, off waits as if there
-// were none.
+// Retries wait by their own backoff or for as long as the upstream asks, up to
+// retry.max_backoff. Two things end them early, because waiting would help
+// nobody. Before a wait and after it the retry asks the breaker again: only a
+// closed one lets it go on, so that a burst into an outage is not multiplied by
+// the calls that the breaker had let in (resilience.Call.NoRetry is
+// circuit_open). And where a chain could try another target now, the waits on
+// this one add up to failover.patience at most: 3.5 s, time for two retries of
+// the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn), or
+// for a Retry-After of 2 s. The last target that is left keeps its whole budget.
+// 0 never waits where another could answer, off as if there were no other. With
+// failover.wait_for a call whose targets are all open waits for the first that
+// comes back; it is off by default, since a person is better served by an error
+// at once.
 //
-// failover.wait_for is for the moment when all targets are open or held: the
-// chain waits for the earliest if it comes back within this time and the
-// deadline. It is off by default, since a rejection at once is worth more to most
-// callers than an answer late.
+// A request that names what only one account knows (previous_response_id, a
+// file, sealed reasoning, …) fails over to targets of that account alone, see
+// package failover: anywhere else the name means nothing. failover.bound: ignore
+// switches that off.
+//
+// # Limits
 //
 // limits.hold keeps calls from what an upstream refused for longer than a retry
 // waits: a provider's account, or a model of it, until the time that the upstream
@@ -110,11 +118,6 @@
 // their bodies have ended. One more waits for a place within its deadline and the
 // patience, then it is a local 429 (concurrency), and a chain goes on.
 //
-// failover.bound: account sends a request that names what only its account knows
-// (previous_response_id, a file id, sealed reasoning) to targets of that account
-// alone; another would refuse it, or answer without what was meant. ignore
-// switches that off.
-//
 // failover.max_body (64 MiB) is the largest body that is read to be re-written
 // for a target with a model of its own; a larger one is an error with status 413.
 //
@@ -123,42 +126,6 @@
 // after a close, so that a long outage is probed less and less; and by a random
 // share, so that not all instances of a service probe at the same moment. The open
 // time stays as it is by default.
-//
-// # Waiting
-//
-// Retries wait by their own backoff or for as long as the upstream asks, up to
-// retry.max_backoff. Two things end them early, because waiting would help
-// nobody. Before a wait and after it the retry asks the breaker again: only a
-// closed one lets it go on, so that a burst into an outage is not multiplied by
-// the calls that the breaker had let in (resilience.Call.NoRetry is
-// circuit_open). And where a chain could try another target now, the waits on
-// this one add up to failover.patience at most: 3.5 s, time for two retries of
-// the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn). The
-// last target that is left keeps its whole budget. With failover.wait_for a call
-// whose targets are all open waits for the first that comes back; it is off by
-// default, since a person is better served by an error at once.
-//
-// A request that names what only one account knows (previous_response_id, a
-// file, sealed reasoning, …) fails over to targets of that account alone, see
-// package failover: anywhere else the name means nothing.
-//
-// # Waiting
-//
-// Retries wait by their own backoff or for as long as the upstream asks, up to
-// retry.max_backoff. Two things end them early, because waiting would help
-// nobody. Before a wait and after it the retry asks the breaker again: only a
-// closed one lets it go on, so that a burst into an outage is not multiplied by
-// the calls that the breaker had let in (resilience.Call.NoRetry is
-// circuit_open). And where a chain could try another target now, the waits on
-// this one add up to failover.patience at most: 3.5 s, time for two retries of
-// the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn). The
-// last target that is left keeps its whole budget. With failover.wait_for a call
-// whose targets are all open waits for the first that comes back; it is off by
-// default, since a person is better served by an error at once.
-//
-// A request that names what only one account knows (previous_response_id, a
-// file, sealed reasoning, …) fails over to targets of that account alone, see
-// package failover: anywhere else the name means nothing.
 //
 // # What an answer is
 //
