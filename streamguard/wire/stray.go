@@ -40,7 +40,7 @@ func (s *Stream) stray(name, data []byte) Mark {
 		return f.event(s, name, data)
 	}
 	n := readNotice(name, data)
-	if n.idle || !n.filled && !(n.stop && s.strange) {
+	if n.idle || !n.filled && (!n.stop || !s.strange) {
 		return 0
 	}
 	s.strange = true
