@@ -35,6 +35,7 @@
 //	429, 502, 503, 504, 522, 524  the last answer, once retries are used   yes        failure  yes
 //	500 and other 5xx             the answer, at once                      no         failure  yes
 //	4xx other than 429            the answer                               no         neutral  on a phrase
+//	429: a wait beyond a retry's  the answer; then a local 429, see Limits no         failure  yes
 //	429: quota, billing           the answer                               no         failure  yes
 //	error in a 2xx                the status it stands for                 like it    like it  like it
 //	empty, HTML, drift in a 2xx   502                                      yes        failure  yes
@@ -110,7 +111,10 @@
 // waits: a provider's account, or a model of it, until the time that the upstream
 // named, limits.max_hold at most. Whoever was told when to come back does not
 // knock before. A chain passes over it at no cost (rate_limited); a stack alone
-// answers with a local 429. It is no failure of a breaker and ends by itself.
+// answers with a local 429. That is no failure of a breaker (the upstream's own
+// 429 was one) and ends by itself.
+// A stack is one account, whatever credentials its requests carry: tenants with
+// keys of their own take a stack each, under a name each.
 // limits.preempt holds already when a good answer says that nothing remains; off,
 // since such figures are often those of one window of several.
 //
@@ -186,8 +190,8 @@
 //
 // resilience.CallOf reads the record of a call (attempts, status, outcome)
 // from its response; Builder.OnCall is given every call's, those that ended in
-// an error too. resilience.Rejection tells an open breaker's 503 from an
-// upstream's own. failover.AttemptsOf, failover.Error and failover.WithTrace
+// an error too. resilience.Rejection tells an open breaker's 503 or a local 429
+// from an upstream's own. failover.AttemptsOf, failover.Error and failover.WithTrace
 // list the targets of a chain.
 //
 // # Metrics
@@ -201,7 +205,7 @@
 //	surefoot.client.empty_responses              counter    {response}  answers with nothing in them, or in no known form
 //	surefoot.client.accepted                     counter    {response}  tickets: the work is to be done later
 //	surefoot.client.retries                      counter    {retry}     attempts after a call's first
-//	surefoot.client.rejections                   counter    {call}      calls that a breaker did not let through
+//	surefoot.client.rejections                   counter    {call}      calls that a breaker or a limit did not let through
 //	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
 //	surefoot.failover.attempts                   counter    {attempt}   targets that were tried or passed over
 //	surefoot.failover.calls                      counter    {call}      calls through chains, by who answered
@@ -219,10 +223,10 @@
 // the caller saw, or a word, else _OTHER:
 //
 //	duration            transport_error timeout canceled closed (by the caller, early) panic,
-//	                    request_error (could not be sent), circuit_open circuit_capacity,
-//	                    and those of incomplete_streams
+//	                    request_error (could not be sent), those of rejections and
+//	                    of incomplete_streams
 //	empty_responses     no_choices no_usage no_output unknown_shape
-//	rejections          circuit_open circuit_capacity
+//	rejections          circuit_open circuit_capacity rate_limited (held) concurrency (no place)
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
 //	                    idle_timeout event_timeout malformed in_band_error stream_error
 //
