@@ -116,15 +116,23 @@ func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
 }
 
 // permitted says whether a call may go on with another attempt: its breaker may
-// have opened since it was admitted (contract 3).
+// have opened since it was admitted, or its key be held (contract 3, 11).
 func (t *Transport) permitted(req *http.Request) bool {
 	c := callOf(req.Context())
-	if c == nil || c.permit.BreakerClosed() {
+	if c == nil {
 		return true
+	}
+	reason := ending.ReasonCircuitOpen
+	if c.permit.BreakerClosed() {
+		open := t.held(c.wire.Model, false)
+		if open == nil {
+			return true
+		}
+		reason = rejectionReason(open)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rec.NoRetry = ending.ReasonCircuitOpen
+	c.rec.NoRetry = reason
 	return false
 }
 

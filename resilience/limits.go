@@ -148,14 +148,29 @@ type place struct {
 	given bool        // guarded by mu
 }
 
+// admit lets the call go on unless its key is held, before it has a place or
+// since it began to wait for one.
+func (c *call) admit() error {
+	if open := c.t.held(c.wire.Model, false); open != nil {
+		return open
+	}
+	if c.t.limits.places == nil {
+		return nil
+	}
+	if err := c.takePlace(); err != nil {
+		return err
+	}
+	if open := c.t.held(c.wire.Model, false); open != nil {
+		return open
+	}
+	return nil
+}
+
 // takePlace waits for a place, as long as the caller's deadline and what stands
 // above allow; the places are given out in the order of the calls. A rejection
 // says that there was none in time.
 func (c *call) takePlace() error {
 	l := c.t.limits
-	if l.places == nil {
-		return nil
-	}
 	if !l.places.TryAcquire(1) {
 		if err := c.waitForPlace(); err != nil {
 			return err
@@ -167,7 +182,7 @@ func (c *call) takePlace() error {
 }
 
 func (c *call) waitForPlace() error {
-	ctx, cancel := context.WithCancel(c.caller)
+	ctx, cancel := context.WithCancel(c)
 	defer cancel()
 	start := time.Now()
 	p := patienceOf(c.caller)

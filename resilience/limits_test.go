@@ -255,3 +255,65 @@ func TestEveryPlaceIsReturned(t *testing.T) {
 		assert.Zero(t, tr.InUse())
 	})
 }
+
+// A key that is held while a call waits, for a place or for its retry, is not
+// asked by that call either.
+func TestACallThatWaitsDoesNotGoToAHeldKey(t *testing.T) {
+	t.Parallel()
+	t.Run("for a place", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			limited := play(reply{status: 429, header: http.Header{"Retry-After": {"60"}}})
+			up := &counted{base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				time.Sleep(time.Second)
+				return limited.RoundTrip(req)
+			})}
+			p := holding()
+			p.Limits.MaxConcurrent = 1
+			tr, _ := build(t, up, p)
+			var wg sync.WaitGroup
+			for range 3 { // the second and third wait behind the first
+				wg.Go(func() {
+					status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+					assert.NoError(t, err)
+					assert.Equal(t, 429, status)
+				})
+			}
+			wg.Wait()
+			assert.Equal(t, 1, up.count())
+			assert.Zero(t, tr.InUse())
+		})
+	})
+	t.Run("for its retry", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			up := &counted{base: play(reply{status: 503}, reply{status: 429, header: http.Header{"Retry-After": {"60"}}}, reply{status: 200, body: okJSON})}
+			p := quick()
+			p.Limits.Hold = true
+			p.Retry.InitialBackoff, p.Retry.MaxBackoff = time.Second, 2*time.Second
+			tr, rec := build(t, up, p)
+			time.AfterFunc(500*time.Millisecond, func() { _, _, _ = do(t, tr, chat(t, t.Context(), plainBody)) })
+			status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+			require.NoError(t, err)
+			assert.Equal(t, 503, status, "the answer in hand")
+			assert.Equal(t, 2, up.count())
+			assert.Equal(t, "rate_limited", rec.last(t).NoRetry)
+		})
+	})
+	t.Run("the timeout bounds the wait", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			p := quick()
+			p.Limits.MaxConcurrent, p.Timeout, p.Stream.IdleTimeout = 1, time.Second, time.Hour
+			tr, _ := build(t, play(reply{status: 200, body: okJSON}), p)
+			first, err := tr.RoundTrip(chat(t, t.Context(), plainBody))
+			require.NoError(t, err)
+			start := time.Now()
+			status, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+			require.NoError(t, err)
+			assert.Equal(t, 429, status)
+			assert.Equal(t, time.Second, time.Since(start))
+			require.NoError(t, first.Body.Close())
+		})
+	})
+}

@@ -57,14 +57,11 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return c.fail(err)
 	}
-	if open := t.held(c.wire.Model, false); open != nil {
-		return c.fail(open)
-	}
-	if err := c.takePlace(); err != nil {
-		return c.fail(err)
-	}
 	c.sent = r
 	c.startTimer()
+	if err := c.admit(); err != nil {
+		return c.fail(err)
+	}
 	passedOn = true
 	return c.finish(t.breaker.RoundTrip(r))
 }
