@@ -119,8 +119,9 @@
 // since such figures are often those of one window of several.
 //
 // limits.max_concurrent bounds the calls that a provider has at once, until
-// their bodies have ended. One more waits for a place within its deadline and the
-// patience, then it is a local 429 (concurrency), and a chain goes on.
+// their bodies have ended, or their answer is a failure. One more waits for a
+// place within its deadline, the timeout and the patience, then it is a local 429
+// (concurrency), and a chain goes on.
 //
 // failover.max_body (64 MiB) is the largest body that is read to be re-written
 // for a target with a model of its own; a larger one is an error with status 413.

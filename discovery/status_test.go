@@ -311,3 +311,23 @@ func TestWindowGoesByTheMonotonicClock(t *testing.T) {
 		assert.False(t, ok)
 	}
 }
+
+// A request that could not be sent for its own fault says nothing of the
+// provider (contract 4), whatever a client sends; a rejection counts (contract 8).
+func TestTheWindowAndWhatWasNotSent(t *testing.T) {
+	for name, row := range map[string]struct {
+		call resilience.Call
+		want string
+	}{
+		"request_error": {resilience.Call{Outcome: resilience.OutcomeTransportError, Status: 502, Reason: "request_error"}, discovery.StatusHealthy},
+		"transport":     {resilience.Call{Outcome: resilience.OutcomeTransportError, Status: 502, Reason: "transport_error"}, discovery.StatusDegraded},
+		"rejected":      {resilience.Call{Outcome: resilience.OutcomeRejected, Status: 503, Reason: "circuit_open"}, discovery.StatusDegraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+			row.call.Provider, row.call.Model = "p", "m"
+			observe(r, 5, row.call)
+			assert.Equal(t, row.want, statusOf(t, r, "p").Status)
+		})
+	}
+}

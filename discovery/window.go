@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // The health window is ten minutes in buckets of ten seconds, counted from a
@@ -99,6 +100,7 @@ func (r *Registry) Observe(ctx context.Context, c resilience.Call) {
 
 func (w *window) observe(c *resilience.Call, now time.Time) {
 	cancelled := c.Outcome == resilience.OutcomeCanceled || c.Outcome == "" && errors.Is(contained(c.Err), context.Canceled)
+	unsent := c.Reason == ending.ReasonRequestError // says nothing of the provider
 	failed := failedCall(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +110,7 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	} else if w.lastKey != c.Model {
 		w.lastKey = strings.Clone(c.Model) // the model's name may be a piece of a large body
 	}
-	if cancelled || c.Model == "" {
+	if cancelled || unsent || c.Model == "" {
 		return
 	}
 	if w.base.IsZero() {

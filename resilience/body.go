@@ -33,6 +33,7 @@ func (b *body) Read(p []byte) (int, error) {
 			b.panicked()
 		}
 	}()
+	b.c.place.busy()
 	n, err := b.ReadCloser.Read(p)
 	settled = true
 	b.c.place.touch()

@@ -125,6 +125,11 @@ func (c *call) watch(resp *http.Response) {
 		c.bodyEnded(nil, false, false)
 	default:
 		c.body.ReadCloser, c.body.c, c.body.stream = resp.Body, c, c.isStream(resp)
+		if resp.StatusCode >= http.StatusBadRequest {
+			// The upstream's work is done, and a chain keeps the answer in hand
+			// while its next target, of this stack perhaps, waits for a place.
+			c.place.giveBack()
+		}
 		c.place.touch()
 		resp.Body = &c.body
 	}

@@ -133,6 +133,9 @@ func (c *call) hold(l wire.Limit) {
 	if l.Wait <= 0 {
 		return
 	}
+	if key == "" && l.Kind == wire.LimitRate {
+		return // the call named no model: the account's key would keep all of them away
+	}
 	c.t.limits.holds.Hold(key, string(l.Kind), l.Wait, guess)
 	c.t.log.held(c, l, guess)
 }
@@ -148,42 +151,46 @@ type place struct {
 	given bool        // guarded by mu
 }
 
-// admit lets the call go on unless its key is held, before it has a place or
-// since it began to wait for one.
-func (c *call) admit() error {
-	if open := c.t.held(c.wire.Model, false); open != nil {
-		return open
-	}
-	if c.t.limits.places == nil {
-		return nil
-	}
-	if err := c.takePlace(); err != nil {
-		return err
-	}
-	if open := c.t.held(c.wire.Model, false); open != nil {
-		return open
-	}
-	return nil
-}
-
-// takePlace waits for a place, as long as the caller's deadline and what stands
-// above allow; the places are given out in the order of the calls. A rejection
-// says that there was none in time.
+// takePlace waits for a place, as long as the caller's deadline, Policy.Timeout
+// and what stands above allow; the places are given out in the order of the
+// calls. A rejection says that there was none in time.
 func (c *call) takePlace() error {
 	l := c.t.limits
-	if !l.places.TryAcquire(1) {
+	if l.places == nil {
+		return nil
+	}
+	waits := !l.places.TryAcquire(1)
+	if waits {
+		if open := c.t.opened(c.wire.Model); open != nil {
+			return open // at once (contract 4): no place is worth waiting for
+		}
 		if err := c.waitForPlace(); err != nil {
 			return err
 		}
 	}
 	l.taken.Add(1)
 	c.place = &place{limits: l, idle: c.t.policy.Stream.IdleTimeout}
+	if !waits {
+		return nil
+	}
+	if open := c.t.held(c.wire.Model, false); open != nil { // by a call that ended meanwhile
+		return open
+	}
 	return nil
 }
 
 func (c *call) waitForPlace() error {
-	ctx, cancel := context.WithCancel(c)
+	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()
+	if c.canceled != nil { // deprecated, and the one signal that is no context: it takes a goroutine
+		go func() {
+			select {
+			case <-c.canceled:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
 	start := time.Now()
 	p := patienceOf(c.caller)
 	if p != nil {
@@ -204,7 +211,20 @@ func (c *call) waitForPlace() error {
 	return &breaker.OpenError{Provider: c.t.provider, Limit: ending.ReasonConcurrency}
 }
 
-// touch says that the body is in use.
+// busy says that a Read of the body begins, which lasts as long as it must: the
+// wait for a first byte is bounded by nothing of ours (contract 6).
+func (p *place) busy() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// touch says that the body is its caller's now, or that a Read has ended.
 func (p *place) touch() {
 	if p == nil || p.idle <= 0 {
 		return

@@ -52,7 +52,8 @@ type Limits struct {
 	// Preempt holds a key already when a success says that nothing remains.
 	Preempt bool
 	// MaxConcurrent is how many calls the provider has at once, until their
-	// bodies have ended or were closed. 0 is any number.
+	// bodies have ended or were closed; an answer from 400 up ends its call here
+	// already. 0 is any number.
 	MaxConcurrent int
 }
 

@@ -57,11 +57,14 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return c.fail(err)
 	}
-	c.sent = r
+	if open := t.held(c.wire.Model, false); open != nil {
+		return c.fail(open)
+	}
 	c.startTimer()
-	if err := c.admit(); err != nil {
+	if err := c.takePlace(); err != nil {
 		return c.fail(err)
 	}
+	c.sent = r
 	passedOn = true
 	return c.finish(t.breaker.RoundTrip(r))
 }
@@ -91,14 +94,19 @@ func (t *Transport) Reset(key string) { t.breaker.Reset(key) }
 // be made elsewhere: by its breaker, or by a hold, also one whose time is a
 // guess. Nil if not. It takes no place and changes nothing.
 func (t *Transport) Peek(model string) *breaker.OpenError {
-	key := model
-	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
-		key = ""
-	}
-	if open := t.breaker.Peek(key); open != nil {
+	if open := t.opened(model); open != nil {
 		return open
 	}
 	return t.held(model, true)
+}
+
+// opened is the rejection that the breaker of the model would give now, nil for
+// none.
+func (t *Transport) opened(model string) *breaker.OpenError {
+	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
+		model = ""
+	}
+	return t.breaker.Peek(model)
 }
 
 func closeBody(req *http.Request) {
