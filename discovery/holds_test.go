@@ -48,7 +48,7 @@ func TestHeldKeysAreShown(t *testing.T) {
 		assert.Equal(t, map[string]any{"key": "", "kind": "billing", "until": s.Holds[0].Until.Format(time.RFC3339Nano), "guess": true},
 			all.Providers[0]["holds"].([]any)[0])
 
-		for _, text := range []string{get(r.Handler(), "/").Body.String(), strings.ReplaceAll(firstEvents(t, r), `\u003e`, ">")} {
+		for _, text := range []string{get(r.Handler(), "/").Body.String(), strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(firstEvents(t, r))} {
 			assert.Contains(t, text, "account</bdi> held (billing)")
 			assert.Contains(t, text, "m</bdi> held (rate)")
 			assert.Equal(t, 2, strings.Count(text, ", a guess"))
