@@ -57,7 +57,7 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return c.fail(err)
 	}
-	if open := t.held(c.wire.Model, false); open != nil {
+	if open := c.held(); open != nil {
 		return c.fail(open)
 	}
 	if err := c.takePlace(); err != nil {
@@ -92,8 +92,12 @@ func (t *Transport) Reset(key string) { t.breaker.Reset(key) }
 
 // Peek tells whether a call of that model would be rejected now, or had better
 // be made elsewhere: by its breaker, or by a hold, also one whose time is a
-// guess. Nil if not. It takes no place and changes nothing.
-func (t *Transport) Peek(model string) *breaker.OpenError {
+// guess. Nil if not. It takes no place and changes nothing. The holds are those
+// of the stack's own account.
+func (t *Transport) Peek(model string) *breaker.OpenError { return t.PeekAccount("", model) }
+
+// PeekAccount is Peek for calls of another account, by its word of [AccountKey].
+func (t *Transport) PeekAccount(account, model string) *breaker.OpenError {
 	key := model
 	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
 		key = ""
@@ -101,7 +105,7 @@ func (t *Transport) Peek(model string) *breaker.OpenError {
 	if open := t.breaker.Peek(key); open != nil {
 		return open
 	}
-	return t.held(model, true)
+	return t.heldBy(account, model, true)
 }
 
 func closeBody(req *http.Request) {
