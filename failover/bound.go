@@ -51,7 +51,7 @@ func tellApart(targets []*target) {
 	first := make(map[http.RoundTripper]string, len(targets)) // the credentials at each transport
 	shared := make(map[http.RoundTripper]bool)
 	for _, t := range targets {
-		if !sameable(t.rt) {
+		if !mayBeKey(t.rt) {
 			continue
 		}
 		if seen, ok := first[t.rt]; !ok {
@@ -61,7 +61,7 @@ func tellApart(targets []*target) {
 		}
 	}
 	for _, t := range targets {
-		if !sameable(t.rt) || !shared[t.rt] {
+		if !mayBeKey(t.rt) || !shared[t.rt] {
 			continue
 		}
 		sum := sha256.Sum256([]byte(t.account.credentials))
@@ -72,8 +72,8 @@ func tellApart(targets []*target) {
 	}
 }
 
-// sameable reports whether a transport can be a key: a func cannot.
-func sameable(rt http.RoundTripper) bool { return reflect.ValueOf(rt).Comparable() }
+// mayBeKey reports whether a transport can be a map key: a func cannot.
+func mayBeKey(rt http.RoundTripper) bool { return reflect.ValueOf(rt).Comparable() }
 
 // bindTo returns the account that a bound request of w goes to, nil for any. The
 // chain that the request meets first decides. It does not see into a layer that
