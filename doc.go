@@ -203,10 +203,11 @@
 //	gen_ai.client.operation.duration             histogram  s           a call, its retries and its body included
 //	gen_ai.client.operation.time_to_first_chunk  histogram  s           a call's start to its stream's first data event
 //	surefoot.circuit_breaker.state               gauge                  0 closed, 1 half-open, 2 open; the worst of a provider's
+//	surefoot.limits.held_keys                    gauge      {key}       accounts and models that are held by a limit, by kind
 //	surefoot.client.empty_responses              counter    {response}  answers with nothing in them, or in no known form
 //	surefoot.client.accepted                     counter    {response}  tickets: the work is to be done later
 //	surefoot.client.retries                      counter    {retry}     attempts after a call's first
-//	surefoot.client.rejections                   counter    {call}      calls that a breaker or a limit did not let through
+//	surefoot.client.rejections                   counter    {call}      calls that a breaker, a hold or a full provider did not let through
 //	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
 //	surefoot.failover.attempts                   counter    {attempt}   targets that were tried or passed over
 //	surefoot.failover.calls                      counter    {call}      calls through chains, by who answered
@@ -217,17 +218,18 @@
 // gen_ai.request.model where the request names one. The histograms have
 // gen_ai.operation.name (by the format), gen_ai.provider.name (by
 // resilience.Builder.ProviderType, else by the format) and
-// gen_ai.request.stream. A disabled breaker has no state, and a stack that was
+// gen_ai.request.stream. surefoot.limit.kind of held_keys is rate, quota or
+// billing, each 0 where nothing is held; limits.hold: false leaves them out. A disabled breaker has no state, and a stack that was
 // dropped has none once it is collected: a MeterProvider does not keep it.
 //
 // error.type is absent on success. It is a status in use, such as 503, that
 // the caller saw, or a word, else _OTHER:
 //
 //	duration            transport_error timeout canceled closed (by the caller, early) panic,
-//	                    request_error (could not be sent), those of rejections and
-//	                    of incomplete_streams
+//	                    request_error (could not be sent), those of rejections
+//	                    and of incomplete_streams
 //	empty_responses     no_choices no_usage no_output unknown_shape
-//	rejections          circuit_open circuit_capacity rate_limited (held) concurrency (no place)
+//	rejections          circuit_open circuit_capacity rate_limited (a held key) concurrency (no place)
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
 //	                    idle_timeout event_timeout malformed in_band_error stream_error
 //

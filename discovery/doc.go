@@ -8,7 +8,7 @@
 //
 //	reg, err := discovery.NewRegistry(discovery.Config{CacheFile: "/var/lib/app/models.json"})
 //	lister, err := discovery.NewLister("openai", nil, "https://api.openai.com/v1", header)
-//	err = reg.Add(discovery.Provider{Name: "openai", Lister: lister, Breakers: stack.Breakers})
+//	err = reg.Add(discovery.Provider{Name: "openai", Lister: lister, Breakers: stack.Breakers, Holds: stack.Holds})
 //	go reg.Run(ctx)
 //
 // # Where models come from
@@ -43,5 +43,6 @@
 //
 // A provider's status is the worst of what discovery says, of a ten-minute
 // window of real calls (a model with at least 3 failures that are at least
-// half of its calls is failing) and of its breaker.
+// half of its calls is failing) and of its breaker. Keys that are held by a limit
+// of the provider are shown beside it and do not change it.
 package discovery

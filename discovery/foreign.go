@@ -70,7 +70,9 @@ func shielded(f func()) (ok bool) {
 // returned. The caller holds no lock.
 func (r *Registry) hook(p *provider, name string, f func()) bool {
 	ok := shielded(f)
-	if was := p.faulty.Swap(!ok); !ok && !was { // the page asks every second
+	if ok {
+		p.faulty.Delete(name)
+	} else if _, was := p.faulty.LoadOrStore(name, true); !was { // the page asks every second
 		r.log.Error("a hook of the provider panicked", "provider", p.Name, "hook", name)
 	}
 	return ok

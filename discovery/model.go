@@ -53,6 +53,9 @@ type Provider struct {
 	// (Transport.Breakers). Nil, or an empty answer, shows no state. It is
 	// called without any lock held and must be safe for concurrent use.
 	Breakers func() []breaker.Snapshot
+	// Holds reports the keys that the provider's stack holds by a limit
+	// (Transport.Holds). Nil shows none. It is called like Breakers.
+	Holds func() []breaker.Hold
 	// Controls acts on those breakers when somebody presses a button of the
 	// status page. Nil: no buttons for this provider.
 	Controls Controls

@@ -81,16 +81,18 @@ type statusCount struct {
 type card struct {
 	ID string
 	ProviderStatus
-	Class   string
-	Chips   []chip
-	Bars    []bar
-	List    []listed
-	More    int
-	Stale   bool
-	Asked   bool // the upstream is asked for its list
-	Token   string
-	Recheck bool // there is a button
-	Control bool // there are buttons for breakers
+	Class    string
+	Chips    []chip
+	Held     []HoldStatus // the first of them
+	MoreHeld int
+	Bars     []bar
+	List     []listed
+	More     int
+	Stale    bool
+	Asked    bool // the upstream is asked for its list
+	Token    string
+	Recheck  bool // there is a button
+	Control  bool // there are buttons for breakers
 }
 
 type chip struct {
@@ -180,6 +182,8 @@ func (r *Registry) card(p *provider, i int, s ProviderStatus) card {
 			c.Chips = append(c.Chips, newChip(b))
 		}
 	}
+	c.Held = s.Holds[:min(len(s.Holds), maxPageHolds)]
+	c.MoreHeld = s.HeldKeys - len(c.Held)
 	failing := map[string]bool{}
 	for _, m := range s.FailingModels {
 		failing[m.Model] = true

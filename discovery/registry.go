@@ -57,7 +57,7 @@ type provider struct {
 	window         window
 	available      atomic.Bool
 	hung           atomic.Int32 // fetches that outlived their time limit
-	faulty         atomic.Bool  // a hook panicked when it was called last
+	faulty         sync.Map     // names of the hooks that panicked when they were called last
 
 	// Guarded by Registry.mu.
 	inventory     []Model // the last list, sorted by ID; never written to once here

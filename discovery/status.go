@@ -59,15 +59,19 @@ type ProviderStatus struct {
 	Breaker *BreakerStatus `json:"breaker,omitempty"`
 	// Breakers are those that are not closed, at most 32.
 	Breakers []BreakerStatus `json:"breakers,omitempty"`
-	Calls    int             `json:"calls"`    // in the last ten minutes
-	Failures int             `json:"failures"` // of those
+	// Holds are the keys from which calls are kept by a limit of the provider,
+	// the account first; at most 32 of HeldKeys are listed.
+	Holds    []HoldStatus `json:"holds,omitempty"`
+	HeldKeys int          `json:"held_keys,omitempty"`
+	Calls    int          `json:"calls"`    // in the last ten minutes
+	Failures int          `json:"failures"` // of those
 	// Window is the last ten minutes in twenty equal parts, the oldest first.
 	Window []Bucket `json:"window"`
 	// FailingModels have at least three failures that are at least half of
 	// their calls in the last ten minutes; at most 32 are listed.
 	FailingModels []ModelHealth `json:"failing_models,omitempty"`
 	// LastFailure is the last call that failed in the window, a rejection by
-	// the breaker only if nothing else did; nil: none did.
+	// the breaker or a limit only if nothing else did; nil: none did.
 	LastFailure *CallFailure `json:"last_failure,omitempty"`
 }
 
@@ -103,6 +107,7 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 		s.FailingModels = v.failing[:min(len(v.failing), maxShownFailing)]
 	}
 	s.addBreakers(r.breakers(p), v, now)
+	s.addHolds(r.holds(p), now)
 	return s
 }
 

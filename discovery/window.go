@@ -119,8 +119,8 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	at := w.bucket(now)
 	w.all.add(at, failed)
 	w.ring(c.Model, at).add(at, failed)
-	// A rejection tells nothing that the breaker's state does not: it does not
-	// hide what opened the breaker.
+	// A rejection tells nothing that the breaker's state and the holds do not: it
+	// does not hide what led to them.
 	if failed && (c.Outcome != resilience.OutcomeRejected || now.Sub(w.failed) >= windowSpan) {
 		w.failed = now
 		w.failure = CallFailure{Time: now.UTC(), Model: w.lastKey, Status: c.Status, Reason: clip(cmp.Or(c.Reason, c.Outcome, "error"), 64)}

@@ -1,10 +1,14 @@
 package failover
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
+	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -39,6 +43,37 @@ func accountOf(t *target) account {
 	}
 	return a
 }
+
+// tellApart gives a word for its account to each target that shares its
+// transport with one of other credentials. The words say nothing of the
+// credentials, and are the same in every chain.
+func tellApart(targets []*target) {
+	first := make(map[http.RoundTripper]string, len(targets)) // the credentials at each transport
+	shared := make(map[http.RoundTripper]bool)
+	for _, t := range targets {
+		if !mayBeKey(t.rt) {
+			continue
+		}
+		if seen, ok := first[t.rt]; !ok {
+			first[t.rt] = t.account.credentials
+		} else if seen != t.account.credentials {
+			shared[t.rt] = true
+		}
+	}
+	for _, t := range targets {
+		if !mayBeKey(t.rt) || !shared[t.rt] {
+			continue
+		}
+		sum := sha256.Sum256([]byte(t.account.credentials))
+		t.word = hex.EncodeToString(sum[:8])
+		if p, ok := t.rt.(accountPeeker); ok {
+			t.peek = func(model string) *breaker.OpenError { return p.PeekAccount(t.word, model) }
+		}
+	}
+}
+
+// mayBeKey reports whether a transport can be a map key: a func cannot.
+func mayBeKey(rt http.RoundTripper) bool { return reflect.ValueOf(rt).Comparable() }
 
 // bindTo returns the account that a bound request of w goes to, nil for any. The
 // chain that the request meets first decides. It does not see into a layer that

@@ -30,12 +30,13 @@ type target struct {
 	Target
 	base     *url.URL // without its query, which is in Query; nil: the request's URL
 	rt       http.RoundTripper
-	peek     peeker // nil: its breaker cannot be asked
-	nested   *Chain // the transport is a chain
-	virtual  *link  // a Router found that it names a virtual model
-	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
+	peek     func(model string) *breaker.OpenError // nil: its breaker cannot be asked
+	nested   *Chain                                // the transport is a chain
+	virtual  *link                                 // a Router found that it names a virtual model
+	ownAuth  bool                                  // has headers, a credential in a query, or a user in its base URL
 	identity identity
 	account  account
+	word     string   // for the account at a stack that serves several; "": the stack's own
 	secrets  []string // names of credentials, beside those that say so
 	pure     bool     // nothing but a model: says no way to reach it
 	tele     targetTelemetry
@@ -43,6 +44,11 @@ type target struct {
 
 type peeker interface {
 	Peek(model string) *breaker.OpenError
+}
+
+// accountPeeker is a stack that knows the accounts that it serves apart.
+type accountPeeker interface {
+	PeekAccount(account, model string) *breaker.OpenError
 }
 
 // identity tells whether two entries are one concrete target, so that it is
@@ -74,6 +80,7 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 		c.models = c.models || t.Model != ""
 		c.asks = c.asks || t.Allow != nil || t.nested != nil
 	}
+	tellApart(c.targets)
 	if p.Strategy == StrategyRoundRobin {
 		c.balance = newBalancer(c.targets)
 	}
@@ -110,7 +117,9 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 	}
 	t.account = accountOf(t)
 	t.nested, _ = t.rt.(*Chain)
-	t.peek, _ = t.rt.(peeker)
+	if p, ok := t.rt.(peeker); ok {
+		t.peek = p.Peek
+	}
 	return t, nil
 }
 

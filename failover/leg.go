@@ -36,11 +36,16 @@ type leg struct {
 
 type legKey struct{}
 
-// Value returns the leg itself for its own key, and as its stack's patience.
+// Value returns the leg itself for its own key, and as its stack's patience, and
+// the word for the account of a target that shares its stack with another's.
 func (l *leg) Value(key any) any {
 	switch key.(type) {
 	case legKey, resilience.PatienceKey:
 		return l
+	case resilience.AccountKey:
+		if l.target.word != "" {
+			return l.target.word
+		}
 	}
 	return l.Context.Value(key)
 }

@@ -64,7 +64,7 @@ func (w *walk) open(t *target) *breaker.OpenError {
 	if t.peek == nil {
 		return nil
 	}
-	return t.peek.Peek(t.model(w.model))
+	return t.peek(t.model(w.model))
 }
 
 // rejectedBy is the reason of a rejection: a breaker, a hold or no free place.

@@ -21,6 +21,7 @@
 //
 //	INFO   surefoot: retry                                  attempt, status or error_type, wait
 //	WARN   surefoot: circuit breaker rejected a call        reason, retry_after
+//	INFO   surefoot: key held                               kind, wait, guess (the upstream named no time)
 //	WARN   surefoot: empty answer                           reason; unknown_shape is an answer in no known form
 //	WARN   surefoot: incomplete stream                      reason, events, outcome
 //	ERROR  surefoot: panic in a hook                        hook, panic; not of a call, and not all have provider

@@ -124,7 +124,7 @@ func (t *Transport) permitted(req *http.Request) bool {
 	}
 	reason := ending.ReasonCircuitOpen
 	if c.permit.BreakerClosed() {
-		open := t.held(c.wire.Model, false)
+		open := c.held()
 		if open == nil {
 			return true
 		}

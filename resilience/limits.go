@@ -21,7 +21,7 @@ const unnamedBilling = 5 * time.Minute
 
 // limits are a stack's holds and its places; both nil where the policy has none.
 type limits struct {
-	holds  *breaker.Holds
+	holds  *accounts
 	places *semaphore.Weighted
 	taken  atomic.Int64
 }
@@ -29,7 +29,7 @@ type limits struct {
 func newLimits(p Limits) *limits {
 	l := new(limits)
 	if p.Hold || p.Preempt {
-		l.holds = breaker.NewHolds(p.MaxHold)
+		l.holds = newAccounts(p.MaxHold)
 	}
 	if p.MaxConcurrent > 0 {
 		l.places = semaphore.NewWeighted(int64(p.MaxConcurrent))
@@ -37,14 +37,32 @@ func newLimits(p Limits) *limits {
 	return l
 }
 
-// held is the rejection of a call of the model by a hold, nil for none. guesses
-// says that a time of our own counts as well: it is a reason to ask somebody
-// else first, and none to refuse a call.
-func (t *Transport) held(model string, guesses bool) *breaker.OpenError {
+// held is the rejection of the call by a hold, nil for none. A time of our own is
+// a reason to ask somebody else first, and none to refuse a call.
+func (c *call) held() *breaker.OpenError {
+	if h := c.t.limits.holds; h == nil || !h.used.Load() {
+		return nil
+	}
+	return c.t.heldBy(c.account(), c.wire.Model, false)
+}
+
+// account is the word for the account of the call, "" for the stack's own.
+func (c *call) account() string {
+	word, _ := c.caller.Value(AccountKey{}).(string)
+	return word
+}
+
+// heldBy is the rejection by a hold of a call of that account and model, nil for
+// none. guesses says that a time of our own counts as well.
+func (t *Transport) heldBy(account, model string, guesses bool) *breaker.OpenError {
 	if t.limits.holds == nil {
 		return nil
 	}
-	hold, ok := t.limits.holds.Held(model)
+	holds := t.limits.holds.find(account)
+	if holds == nil {
+		return nil
+	}
+	hold, ok := holds.Held(model)
 	wait := hold.Named
 	if guesses {
 		wait = hold.RetryAfter
@@ -56,18 +74,20 @@ func (t *Transport) held(model string, guesses bool) *breaker.OpenError {
 }
 
 // Holds returns the keys that calls are kept from now, and until when, the
-// account's own (key "") first; nil for none.
+// account's own (key "") first; nil for none. A key is listed once for each
+// account that the stack serves, see [AccountKey].
 func (t *Transport) Holds() []breaker.Hold {
 	if t.limits.holds == nil {
 		return nil
 	}
-	return t.limits.holds.Snapshot()
+	return t.limits.holds.snapshot()
 }
 
-// ReleaseHold ends the hold of a model, or with "" of the account.
+// ReleaseHold ends the hold of a model, or with "" of the account, for every
+// account that the stack serves.
 func (t *Transport) ReleaseHold(key string) {
 	if t.limits.holds != nil {
-		t.limits.holds.Release(key)
+		t.limits.holds.release(key)
 	}
 }
 
@@ -136,7 +156,7 @@ func (c *call) hold(l wire.Limit) {
 	if key == "" && l.Kind == wire.LimitRate {
 		return // the call named no model: the account's key would keep all of them away
 	}
-	c.t.limits.holds.Hold(key, string(l.Kind), l.Wait, guess)
+	c.t.limits.holds.hold(c.account(), key, string(l.Kind), l.Wait, guess)
 	c.t.log.held(c, l, guess)
 }
 
@@ -173,7 +193,7 @@ func (c *call) takePlace() error {
 	if !waits {
 		return nil
 	}
-	if open := c.t.held(c.wire.Model, false); open != nil { // by a call that ended meanwhile
+	if open := c.held(); open != nil { // by a call that ended meanwhile
 		return open
 	}
 	return nil

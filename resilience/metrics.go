@@ -3,11 +3,9 @@ package resilience
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 	"unicode/utf8"
-	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -62,10 +60,13 @@ func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*me
 	m.emptied = b.counter("surefoot.client.empty_responses", "{response}", "Answers with nothing in them, or in no known form, by kind.")
 	m.accepted = b.counter("surefoot.client.accepted", "{response}", "Answers that are a ticket for work to be done later.")
 	m.retries = b.counter("surefoot.client.retries", "{retry}", "Attempts after the first of a call.")
-	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that an open circuit breaker did not let through.")
+	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that a circuit breaker, a held key or a full provider did not let through.")
 	m.incomplete = b.counter("surefoot.client.incomplete_streams", "{stream}", "Streams that broke off, stalled or reported an error, by reason.")
 	if len(t.Breakers()) > 0 { // else it is disabled, and has no state
 		b.stateGauge(t, m.provider)
+	}
+	if t.limits.holds != nil {
+		b.heldGauge(t, m.provider)
 	}
 	return m, b.err
 }
@@ -93,38 +94,6 @@ func (b *instruments) counter(name, unit, desc string) metric.Int64Counter {
 	c, err := b.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(desc))
 	b.keep(err)
 	return c
-}
-
-// stateGauge observes the provider's worst breaker: one series, however many
-// models have a breaker of their own. A MeterProvider keeps its callbacks for
-// good, so this one must not keep the stack: it holds it weakly, and goes when
-// the stack has been dropped.
-func (b *instruments) stateGauge(t *Transport, provider attribute.KeyValue) {
-	gauge, err := b.meter.Int64ObservableGauge("surefoot.circuit_breaker.state",
-		metric.WithDescription("State of the provider's circuit breaker: 0 closed, 1 half-open, 2 open. With scope model, of the worst of them."))
-	if b.keep(err); err != nil {
-		return
-	}
-	set := metric.WithAttributeSet(attribute.NewSet(provider))
-	stack := weak.Make(t)
-	reg, err := b.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		if t := stack.Value(); t != nil {
-			o.ObserveInt64(gauge, int64(worst(t.Breakers())), set)
-		}
-		return nil
-	}, gauge)
-	if b.keep(err); err != nil {
-		return
-	}
-	runtime.AddCleanup(t, func(reg metric.Registration) { _ = reg.Unregister() }, reg) // nobody is left to be told
-}
-
-func worst(all []breaker.Snapshot) breaker.State {
-	state := breaker.Closed
-	for _, s := range all {
-		state = max(state, s.State)
-	}
-	return state
 }
 
 // vendors maps a provider's type to its name in the GenAI conventions; a type

@@ -312,12 +312,14 @@ func TestMetricsUnknownFormatIsNoOperation(t *testing.T) {
 
 func TestMetricsStateGauge(t *testing.T) {
 	t.Parallel()
-	tr, m := metered(t, resilience.Builder{Base: play(reply{status: 200, body: okJSON})}, quick())
+	p := quick()
+	p.Limits.Hold = false // which has a gauge of its own
+	tr, m := metered(t, resilience.Builder{Base: play(reply{status: 200, body: okJSON})}, p)
 	assert.Equal(t, []int64{int64(breaker.Closed)}, m.observe(t))
 	tr.ForceOpen("", time.Hour)
 	assert.Equal(t, []int64{int64(breaker.Open)}, m.observe(t))
 
-	off := quick()
+	off := p
 	off.CircuitBreaker.Disabled = true
 	_, m = metered(t, resilience.Builder{Base: play(reply{status: 200})}, off)
 	assert.Zero(t, m.callbacks(), "a disabled breaker has no state")
@@ -327,7 +329,9 @@ func TestMetricsStateGauge(t *testing.T) {
 func TestMetricsLetADroppedStackGo(t *testing.T) {
 	t.Parallel()
 	base := play(reply{status: 200, body: okJSON})
-	tr, m := metered(t, resilience.Builder{Base: base}, quick())
+	p := quick()
+	p.Limits.Hold = false
+	tr, m := metered(t, resilience.Builder{Base: base}, p)
 	_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
 	require.NoError(t, err)
 	runtime.GC()

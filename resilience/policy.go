@@ -76,10 +76,22 @@ func (p Policy) Validate() error {
 	if p.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout: %v is negative, want 0 (off) or more", p.Timeout))
 	}
+	errs = append(errs, p.Limits.validate())
 	switch p.ErrorsAsResponses {
 	case "", RenderRejections, RenderAll, RenderNone:
 	default:
 		errs = append(errs, fmt.Errorf("errors_as_responses: unknown mode %q, want rejections, all or none", p.ErrorsAsResponses))
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limits) validate() error {
+	var errs []error
+	if l.MaxHold < 0 {
+		errs = append(errs, fmt.Errorf("limits.max_hold: %v is negative, want 0 (1h) or more", l.MaxHold))
+	}
+	if l.MaxConcurrent < 0 {
+		errs = append(errs, fmt.Errorf("limits.max_concurrent: %d is negative, want 0 (any number) or more", l.MaxConcurrent))
 	}
 	return errors.Join(errs...)
 }

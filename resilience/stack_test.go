@@ -630,6 +630,8 @@ func TestBuildRefusesAnInvalidPolicy(t *testing.T) {
 		"stream.idle_timeout":                 func(p *resilience.Policy) { p.Stream.IdleTimeout = -1 },
 		"stream.hold_until":                   func(p *resilience.Policy) { p.Stream.HoldUntil = "x" },
 		"stream.incomplete_read":              func(p *resilience.Policy) { p.Stream.IncompleteRead = "x" },
+		"limits.max_hold":                     func(p *resilience.Policy) { p.Limits.MaxHold = -time.Second },
+		"limits.max_concurrent":               func(p *resilience.Policy) { p.Limits.MaxConcurrent = -1 },
 		"timeout":                             func(p *resilience.Policy) { p.Timeout = -1 },
 		"errors_as_responses":                 func(p *resilience.Policy) { p.ErrorsAsResponses = "x" },
 	} {

@@ -57,7 +57,7 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return c.fail(err)
 	}
-	if open := t.held(c.wire.Model, false); open != nil {
+	if open := c.held(); open != nil {
 		return c.fail(open)
 	}
 	c.startTimer()
@@ -92,12 +92,16 @@ func (t *Transport) Reset(key string) { t.breaker.Reset(key) }
 
 // Peek tells whether a call of that model would be rejected now, or had better
 // be made elsewhere: by its breaker, or by a hold, also one whose time is a
-// guess. Nil if not. It takes no place and changes nothing.
-func (t *Transport) Peek(model string) *breaker.OpenError {
+// guess. Nil if not. It takes no place and changes nothing. The holds are those
+// of the stack's own account.
+func (t *Transport) Peek(model string) *breaker.OpenError { return t.PeekAccount("", model) }
+
+// PeekAccount is Peek for calls of another account, by its word of [AccountKey].
+func (t *Transport) PeekAccount(account, model string) *breaker.OpenError {
 	if open := t.opened(model); open != nil {
 		return open
 	}
-	return t.held(model, true)
+	return t.heldBy(account, model, true)
 }
 
 // opened is the rejection that the breaker of the model would give now, nil for

@@ -117,7 +117,7 @@ func add(reg *discovery.Registry, s scene) (*http.Client, error) {
 		return nil, err
 	}
 	return stack.Client(), reg.Add(discovery.Provider{
-		Name: s.name, Lister: lister, Breakers: stack.Breakers, Controls: stack,
+		Name: s.name, Lister: lister, Breakers: stack.Breakers, Holds: stack.Holds, Controls: stack,
 	})
 }
 

@@ -160,14 +160,10 @@ func TestManualListsTheMetrics(t *testing.T) {
 	manual, _, _ = strings.Cut(manual, "\n// # ")
 	manual, _, _ = strings.Cut(manual, "\npackage ")
 
-	row := regexp.MustCompile(`(?m)^//\t((?:gen_ai|surefoot)\.[a-z_.]+) +(histogram|counter|gauge) +(?:(\S+) +)?`)
+	row := regexp.MustCompile(`(?m)^//\t((?:gen_ai|surefoot)\.[a-z_.]+) +(histogram|counter|gauge) +(?:(\S+) {2,})?`)
 	listed := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(manual, -1) {
-		unit := m[3]
-		if m[2] == "gauge" {
-			unit = ""
-		}
-		listed[m[1]] = m[2] + " " + unit
+		listed[m[1]] = m[2] + " " + m[3]
 	}
 	found := map[string]string{}
 	for _, m := range instruments(exported(t)) {

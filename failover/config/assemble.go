@@ -102,7 +102,7 @@ func (a *Assembly) add(c *Config, p *provider, o Options) (*resilience.Transport
 	if err != nil {
 		return nil, err
 	}
-	entry := discovery.Provider{Name: p.Name, Breakers: stack.Breakers, Controls: stack}
+	entry := discovery.Provider{Name: p.Name, Breakers: stack.Breakers, Holds: stack.Holds, Controls: stack}
 	if p.Available() {
 		var client *http.Client
 		if b.Base != nil {

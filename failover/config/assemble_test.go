@@ -32,6 +32,7 @@ type cloud struct {
 	calls  map[string]int // status of calls, by host
 	asked  []string       // "GET a.test", "POST b.test m"
 	header http.Header    // of the last request
+	retry  string         // Retry-After of all that is not 200
 	idle   int            // how often idle connections were closed
 }
 
@@ -65,9 +66,13 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 	if status != 200 {
 		body = `{"error":{"message":"down"}}`
 	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	if c.retry != "" && status != 200 {
+		h.Set("Retry-After", c.retry)
+	}
 	return &http.Response{
 		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
+		Header: h,
 		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
 	}, nil
 }
