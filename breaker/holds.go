@@ -75,10 +75,10 @@ func (h *Holds) Hold(key, kind string, wait time.Duration, guess bool) {
 	if wait <= 0 {
 		return
 	}
-	now := time.Since(h.base)
-	until := after(now, min(wait, h.longest))
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := time.Since(h.base)
+	until := after(now, min(wait, h.longest))
 	for len(h.ends) > 0 && h.ends[0].until <= now {
 		h.remove(h.ends[0])
 	}
@@ -133,13 +133,15 @@ func (h *Holds) Held(key string) (Hold, bool) {
 	if last == 0 {
 		return Hold{}, false
 	}
-	now := time.Since(h.base)
-	if int64(now) >= last {
+	if int64(time.Since(h.base)) >= last {
 		return Hold{}, false
 	}
 	key = boundedKey(key)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
+	// Read again: a hold that was set while this call waited for the lock would
+	// otherwise seem to last longer than it was set for.
+	now := time.Since(h.base)
 	out := h.account.at(now)
 	if e := h.models[key]; e != nil {
 		model := e.at(now)
@@ -180,9 +182,9 @@ func (h *Holds) Release(key string) {
 // Snapshot returns all holds, the account's first, then the models by name; nil
 // if there are none.
 func (h *Holds) Snapshot() []Hold {
-	now := time.Since(h.base)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
+	now := time.Since(h.base)
 	var out []Hold
 	if a := h.account.at(now); a.RetryAfter > 0 {
 		out = append(out, a)

@@ -79,3 +79,32 @@ func BenchmarkSkipped(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, chain(b, failover.Policy{}, targets...)) })
 	}
 }
+
+// BenchmarkHeld is the same for targets whose key is held.
+func BenchmarkHeld(b *testing.B) {
+	held := stack(b, "held", drained{}, resilience.DefaultPolicy())
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, chatURL, bytes.NewReader(callBody))
+	require.NoError(b, err)
+	resp, err := held.RoundTrip(req)
+	require.NoError(b, err)
+	require.NoError(b, resp.Body.Close())
+	require.NotEmpty(b, held.Holds())
+	for _, n := range []int{0, 1, 10} {
+		var targets []failover.Target
+		for i := range n {
+			targets = append(targets, failover.Target{Name: fmt.Sprint(i), Provider: "held", Transport: held})
+		}
+		targets = append(targets, failover.Target{Name: "healthy", Transport: stub{}})
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, chain(b, failover.Policy{}, targets...)) })
+	}
+}
+
+// drained is an upstream whose limit ends in 50 minutes.
+type drained struct{}
+
+func (drained) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"3000"}},
+		Body: http.NoBody, Request: req,
+	}, req.Body.Close()
+}

@@ -72,6 +72,11 @@ func BenchmarkCall(b *testing.B) {
 	}
 	b.Run("stub", func(b *testing.B) { benchCalls(b, benchBase()) })
 	b.Run("stack", func(b *testing.B) { benchCalls(b, stack(b, benchBase(), p)) })
+	b.Run("stack without holds", func(b *testing.B) {
+		p := p
+		p.Limits.Hold = false
+		benchCalls(b, stack(b, benchBase(), p))
+	})
 	b.Run("zero policy", func(b *testing.B) { benchCalls(b, stack(b, benchBase(), resilience.Policy{})) })
 	b.Run("503 503 200", func(b *testing.B) { benchCalls(b, stack(b, benchBase(503, 503, 200), p)) })
 }

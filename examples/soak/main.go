@@ -5,6 +5,7 @@
 //   - an answer is whole, as the upstream sent it, or it carries an error;
 //   - nothing reaches a provider whose breaker rejects;
 //   - the upstreams read as many requests as the attempts say were sent;
+//   - every place of the third provider's limit of calls at once is given back;
 //   - no memory, goroutine or connection is left at the end.
 //
 // It needs no key and no network. The same seed gives every call the same

@@ -100,6 +100,7 @@ func policy(i int) resilience.Policy {
 	p.Stream.FirstEventTimeout = 2 * time.Second
 	p.Stream.HoldUntil = [...]string{"first_event", "first_content", "complete"}[i]
 	p.Timeout = 6 * time.Second
+	p.Limits.MaxConcurrent = [...]int{0, 0, 20}[i]
 	p.ErrorsAsResponses = [...]string{resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone}[i]
 	return p
 }
@@ -226,6 +227,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 // stop ends everything and checks what is left on the way.
 func (s *soak) stop() {
 	for _, p := range s.providers {
+		if !eventually(func() bool { return p.tr.InUse() == 0 }) {
+			s.tally.violation("places: %s: %d are not given back", p.name, p.tr.InUse())
+		}
 		p.tr.CloseIdleConnections()
 		if !eventually(func() bool { return p.conns.Load() == 0 }) {
 			s.tally.violation("connections: %s: %d are left", p.name, p.conns.Load())
