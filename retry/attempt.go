@@ -2,8 +2,11 @@ package retry
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +36,9 @@ type flight struct {
 
 	asked     atomic.Bool // GetConn was called: the base reports to httptrace
 	connected atomic.Bool // GotConn was called
+
+	mu   sync.Mutex
+	conn net.Conn // guarded by mu: the last one
 }
 
 // watch returns ctx with the flight's hooks; a trace that the caller put there
@@ -69,7 +75,20 @@ func AttemptNumber(ctx context.Context) int {
 
 func (f *flight) getConn(string) { f.asked.Store(true) }
 
-func (f *flight) gotConn(httptrace.GotConnInfo) { f.connected.Store(true) }
+func (f *flight) gotConn(info httptrace.GotConnInfo) {
+	f.connected.Store(true)
+	f.mu.Lock()
+	f.conn = info.Conn
+	f.mu.Unlock()
+}
+
+// overHTTP2 reports whether the attempt had an HTTP/2 connection.
+func (f *flight) overHTTP2() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, ok := f.conn.(interface{ ConnectionState() tls.ConnectionState })
+	return ok && c.ConnectionState().NegotiatedProtocol == "h2"
+}
 
 // sendWithin sends r, whose context is or descends from l, under the attempt
 // timeout. That ends when base returns, which is when the answer is handed out:

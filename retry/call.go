@@ -17,6 +17,9 @@ type call struct {
 	req  *http.Request // without an Idempotency-Key that is none
 	body *payload      // nil for none, and for one that cannot be had again
 	once bool          // there is a body that cannot be had again
+
+	hand *http.Response // between two attempts
+	next io.ReadCloser  // body of the next attempt, until it begins
 }
 
 // outcome is an attempt with what came of it.
@@ -75,6 +78,7 @@ func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 	} else {
 		o.resp, o.Err = layer.Send(t.base, r)
 	}
+	c.hand = o.resp
 	if t.observe {
 		o.Elapsed = time.Since(o.Start)
 	}
@@ -108,6 +112,9 @@ func (c *call) settle(o *outcome, r *http.Request, f *flight) {
 	connected := f == nil || f.connected.Load()
 	// With a base that reports nothing, everything may have been sent.
 	silent := f != nil && c.t.asked && !f.asked.Load()
+	if connected && f != nil && ending.UnsendableHTTP2(c.req) && f.overHTTP2() {
+		o.Err = ending.AsRequestError(o.Err)
+	}
 	e := ending.Of(c.req, o.Err)
 	o.Sent = connected || silent && !ending.Unsendable(c.req)
 	o.end, o.Err = e.By, e.Explain(o.Err)

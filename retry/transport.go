@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -121,32 +120,58 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	c := newCall(t, req)
+	done := false
+	defer func() {
+		if !done { // a panic of a user's func passes on, but nothing stays open behind it
+			c.abandon()
+		}
+	}()
+	resp, err := c.run()
+	done = true
+	return resp, err
+}
+
+// run makes the attempts.
+func (c *call) run() (*http.Response, error) {
 	var wait time.Duration
-	var body io.ReadCloser // of the next attempt
 	for n := 1; ; n++ {
+		body := c.next
+		c.next = nil
 		o := c.attempt(n, wait, body)
 		var again bool
 		if wait, again = c.decide(&o); !again || !c.permitted() {
 			return c.last(&o)
 		}
 		var err error
-		if body, err = c.another(); err != nil && endOf(req).By == ending.Upstream {
+		if c.next, err = c.another(); err != nil && endOf(c.orig).By == ending.Upstream {
 			return c.last(&o)
 		}
 		// Replay: decide saw that the request may be sent twice, and that
 		// neither the caller nor a local timeout has ended the call.
 		err = c.pause(&o, wait)
 		refused := err == nil && !c.permitted()
-		if body != nil && (err != nil || refused) {
-			_ = body.Close() // nothing is sent any more
+		if c.next != nil && (err != nil || refused) {
+			_ = c.next.Close() // nothing is sent any more
 		}
 		if refused {
 			return c.last(&o)
 		}
+		c.hand = nil
 		o.discard()
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// abandon closes what a call holds that will not end: the answer in hand and
+// the body of the next attempt.
+func (c *call) abandon() {
+	if c.hand != nil && c.hand.Body != nil {
+		layer.Abandon(c.hand.Body.Close)
+	}
+	if c.next != nil {
+		layer.Abandon(c.next.Close)
 	}
 }
 

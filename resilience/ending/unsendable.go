@@ -2,6 +2,7 @@ package ending
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -60,3 +61,43 @@ func hasControl(s string) bool {
 
 // isControl reports whether r may not be part of a field value.
 func isControl(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }
+
+// UnsendableHTTP2 reports whether an [http.Transport] refuses req on an HTTP/2
+// connection for a field that is about one connection of HTTP/1 (RFC 9113
+// §8.2.2), for its Host or for the name of a trailer. A proxy that hands on what
+// its client sent makes such requests. HTTP/1 may send them, so that only a
+// request that failed on an HTTP/2 connection is worth asking about.
+func UnsendableHTTP2(req *http.Request) bool {
+	host := req.Host
+	if host == "" && req.URL != nil {
+		host = req.URL.Host
+	}
+	if strings.ContainsFunc(host, notOfHost) {
+		return true
+	}
+	for name := range req.Trailer {
+		switch http.CanonicalHeaderKey(name) {
+		case "Transfer-Encoding", "Trailer", "Content-Length":
+			return true
+		}
+	}
+	return beyond(req.Header["Upgrade"], "chunked") || beyond(req.Header["Transfer-Encoding"], "chunked") ||
+		beyond(req.Header["Connection"], "close", "keep-alive")
+}
+
+// beyond reports whether a field says more than HTTP/2 lets it.
+func beyond(values []string, allowed ...string) bool {
+	switch {
+	case len(values) == 0:
+		return false
+	case len(values) > 1:
+		return true
+	}
+	return values[0] != "" && !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, values[0]) })
+}
+
+// notOfHost reports whether r may not be part of a host and port (RFC 9110 §7.2,
+// RFC 3986 §3.2.2). A name that is not ASCII is sent in another form.
+func notOfHost(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune("\"#/<>?@\\^`{|}", r)
+}
