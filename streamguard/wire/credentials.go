@@ -94,7 +94,9 @@ func newCookies(cookies, before []string) (out []string) {
 func isCredential(name []byte, words []string) bool {
 	if endsWithAny(name, credentialWords) || slices.Contains(wholeKeys, string(name)) ||
 		slices.ContainsFunc(credentialEnds, func(end string) bool { return hasEnd(name, end) }) {
-		return !endsWithAny(name, harmless)
+		if !endsWithAny(name, harmless) {
+			return true
+		}
 	}
 	for _, w := range words {
 		var buf nameBuffer

@@ -147,3 +147,29 @@ func TestCookiesOfARedirect(t *testing.T) {
 		})
 	}
 }
+
+// A word that somebody configures counts, also where its name is harmless to
+// others (contract 7.5).
+func TestAConfiguredWordBeatsTheHarmlessNames(t *testing.T) {
+	for _, name := range []string{"Page-Token", "resume_token", "Idempotency-Key"} {
+		assert.False(t, wire.CredentialHeader(name), name)
+		assert.False(t, wire.CredentialKey(name, "X-Wallet"), name)
+		assert.True(t, wire.CredentialHeader("X-"+name, "x-"+name), name)
+		assert.True(t, wire.CredentialKey(name, name), name)
+	}
+}
+
+func TestRedactURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"": "",
+		"https://user:secret@host.example/v1?key=secret#secret": "https://host.example/v1",
+		"//user:secret@host.example/v1":                         "//host.example/v1",
+		"https:/user:secret@host.example/v1":                    "(a URL without a host)",
+		"http:///key:secret@host.example/v1":                    "(a URL without a host)",
+		"user:secret@host.example":                              "(a URL without a host)",
+		"sk-secret":                                             "(a URL without a host)",
+		"https://host.example:secret/v1":                        "(a URL that cannot be parsed)",
+	} {
+		assert.Equal(t, want, wire.RedactURL(raw), raw)
+	}
+}

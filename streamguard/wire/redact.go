@@ -16,6 +16,12 @@ func RedactURL(raw string) string {
 	if err != nil {
 		return "(a URL that cannot be parsed)"
 	}
+	if raw == "" {
+		return ""
+	}
+	if u.Host == "" {
+		return "(a URL without a host)" // "https:/user:secret@host" is all path
+	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
