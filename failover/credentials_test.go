@@ -172,9 +172,11 @@ func TestRewriteToAnotherHost(t *testing.T) {
 	req := post(t, chatURL+"?key=P&x=1", chatBody("m"))
 	req.Header.Set("Authorization", "P")
 	req.Header.Set("X-Api-Key", "P")
+	req.Header.Set("Referer", "https://a.example/?key=P")
 	_, err := do(t, c, req)
 	require.NoError(t, err)
 	s := u.requests()[0]
+	assert.Empty(t, s.header.Get("Referer"))
 	assert.Equal(t, "https://b.example/v1/chat/completions?x=1", s.url)
 	assert.Empty(t, s.header.Get("Authorization"))
 	assert.Equal(t, "its own", s.header.Get("X-Api-Key"))

@@ -112,8 +112,10 @@ func (x *exchange) lastWord(out *http.Request, l *leg) error {
 	if t.ownAuth {
 		return nil // they went already
 	}
+	harmless := out.Header.Clone()
+	wire.StripCredentials(harmless, t.secrets...)
 	for key, values := range out.Header {
-		if wire.CredentialHeader(key, t.secrets...) && slices.Equal(values, x.req.Header[key]) {
+		if _, stays := harmless[key]; !stays && slices.Equal(values, x.req.Header[key]) {
 			delete(out.Header, key)
 		}
 	}
