@@ -71,7 +71,7 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 			ownResponse(r.resp, req.URL, l.sent)
 		}
 		if r.ok && parent == nil {
-			call.watch(ctx, r.resp)
+			call.watch(req, r.resp)
 		}
 		return r.resp, nil
 	case r.empty && parent != nil:

@@ -27,7 +27,7 @@ func (n never) Close() error             { close(n.done); return nil }
 // A trace says so where an answer broke off after it had begun: the code that
 // reads it sees neither response nor error.
 func TestTraceOfAnAnswerThatBreaks(t *testing.T) {
-	stream := evRole + evA
+	stream, tooSlow := evRole+evA, errors.New("too slow")
 	for name, tc := range map[string]struct {
 		reply reply
 		bare  bool
@@ -35,16 +35,18 @@ func TestTraceOfAnAnswerThatBreaks(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"whole":              {reply: reply{status: 200, body: stream + evStop + evDone}, want: "a:ok"},
-		"whole, not read":    {reply: reply{status: 200, body: stream + evStop + evDone}, leave: "close", want: "a:ok"},
-		"ends early":         {reply: reply{status: 200, body: stream}, want: "a:stream_incomplete", is: streamguard.ErrIncomplete},
-		"breaks off":         {reply: reply{status: 200, body: stream, rest: failingReader{io.ErrUnexpectedEOF}}, want: "a:transport_error", is: streamguard.ErrIncomplete},
-		"falls silent":       {reply: reply{status: 200, body: stream, rest: never{}}, want: "a:idle_timeout", is: streamguard.ErrIncomplete},
-		"bare":               {reply: reply{status: 200, body: stream, rest: failingReader{io.ErrUnexpectedEOF}}, bare: true, want: "a:stream_incomplete", is: io.ErrUnexpectedEOF},
-		"bare, by a limit":   {reply: reply{status: 200, body: stream, rest: failingReader{context.DeadlineExceeded}}, bare: true, want: "a:timeout", is: context.DeadlineExceeded},
-		"JSON that is cut":   {reply: reply{status: 200, body: okJSON[:20], rest: failingReader{io.ErrUnexpectedEOF}}, bare: true, want: "a:stream_incomplete", is: io.ErrUnexpectedEOF},
-		"the caller closes":  {reply: reply{status: 200, body: stream, rest: never{}}, leave: "close", want: "a:ok"},
-		"the caller cancels": {reply: reply{status: 200, body: stream, rest: failingReader{context.Canceled}}, leave: "cancel", want: "a:ok"},
+		"whole":                            {reply: reply{status: 200, body: stream + evStop + evDone}, want: "a:ok"},
+		"whole, not read":                  {reply: reply{status: 200, body: stream + evStop + evDone}, leave: "close", want: "a:ok"},
+		"ends early":                       {reply: reply{status: 200, body: stream}, want: "a:stream_incomplete", is: streamguard.ErrIncomplete},
+		"breaks off":                       {reply: reply{status: 200, body: stream, rest: failingReader{io.ErrUnexpectedEOF}}, want: "a:transport_error", is: streamguard.ErrIncomplete},
+		"falls silent":                     {reply: reply{status: 200, body: stream, rest: never{}}, want: "a:idle_timeout", is: streamguard.ErrIncomplete},
+		"bare":                             {reply: reply{status: 200, body: stream, rest: failingReader{io.ErrUnexpectedEOF}}, bare: true, want: "a:stream_incomplete", is: io.ErrUnexpectedEOF},
+		"bare, by a limit":                 {reply: reply{status: 200, body: stream, rest: failingReader{context.DeadlineExceeded}}, bare: true, want: "a:timeout", is: context.DeadlineExceeded},
+		"bare, by a deadline with a cause": {reply: reply{status: 200, body: stream, rest: failingReader{tooSlow}}, bare: true, leave: "deadline", want: "a:timeout", is: tooSlow},
+		"bare, by Cancel":                  {reply: reply{status: 200, body: stream, rest: failingReader{errors.New("net/http: request canceled")}}, bare: true, leave: "Cancel", want: "a:ok"},
+		"JSON that is cut":                 {reply: reply{status: 200, body: okJSON[:20], rest: failingReader{io.ErrUnexpectedEOF}}, bare: true, want: "a:stream_incomplete", is: io.ErrUnexpectedEOF},
+		"the caller closes":                {reply: reply{status: 200, body: stream, rest: never{}}, leave: "close", want: "a:ok"},
+		"the caller cancels":               {reply: reply{status: 200, body: stream, rest: failingReader{context.Canceled}}, leave: "cancel", want: "a:ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,13 +61,25 @@ func TestTraceOfAnAnswerThatBreaks(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				ctx, trace := failover.WithTrace(ctx)
-				resp, err := c.RoundTrip(post(t, chatURL, chatBody("m")).WithContext(ctx))
+				if tc.leave == "deadline" {
+					var stop context.CancelFunc
+					ctx, stop = context.WithTimeout(ctx, time.Second)
+					defer stop()
+				}
+				req, left := post(t, chatURL, chatBody("m")).WithContext(ctx), make(chan struct{})
+				req.Cancel = left //nolint:staticcheck // deprecated, but net/http still obeys it
+				resp, err := c.RoundTrip(req)
 				require.NoError(t, err)
 				assert.Equal(t, "a:ok", trail(trace.Attempts()), "so far")
 				_, err = resp.Body.Read(make([]byte, 1))
 				require.NoError(t, err)
-				if tc.leave == "cancel" {
+				switch tc.leave {
+				case "cancel":
 					cancel()
+				case "Cancel":
+					close(left)
+				case "deadline":
+					<-ctx.Done()
 				}
 				if tc.leave != "close" {
 					_, _ = io.Copy(io.Discard, resp.Body) // the trace says what it ends with

@@ -64,20 +64,20 @@ func (t *Trace) broke(number int, reason string, err error) {
 }
 
 // watch makes the trace, if there is one, hear how the call's good answer ends.
-func (c *call) watch(ctx context.Context, resp *http.Response) {
+func (c *call) watch(req *http.Request, resp *http.Response) {
 	if c.trace == nil || resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
 	if _, ok := resp.Body.(io.Writer); ok { // 101 Switching Protocols
 		return
 	}
-	resp.Body = &tracedBody{ReadCloser: resp.Body, ctx: ctx, resp: resp, trace: c.trace, number: c.traced}
+	resp.Body = &tracedBody{ReadCloser: resp.Body, req: req, resp: resp, trace: c.trace, number: c.traced}
 }
 
 // tracedBody is the body of an answer that was recorded as a success.
 type tracedBody struct {
 	io.ReadCloser
-	ctx    context.Context // the caller's
+	req    *http.Request // the caller's
 	resp   *http.Response
 	trace  *Trace
 	number int
@@ -114,11 +114,11 @@ func (b *tracedBody) end(err error) {
 		err = rec.Err // reported in the stream itself
 	}
 	reason := rec.Reason
-	switch {
-	case canceled(b.ctx):
+	switch by := ending.Of(b.req, err).By; {
+	case by == ending.Caller:
 		return
 	case reason != "":
-	case ending.SaysTimeout(err):
+	case by.Timeout(), ending.SaysTimeout(err):
 		reason = ReasonTimeout
 	default:
 		reason = ReasonIncomplete
