@@ -37,7 +37,14 @@ func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target)
 		chain: c, call: state, ctx: ctx, ask: ask.WithContext(ctx), model: resilience.ModelOf(ctx),
 		runner: f, may: !off, pinned: off, keyed: true, repeats: true,
 	}
+	done := false
+	defer func() {
+		if !done { // a panic of fn passes on
+			w.abandon()
+		}
+	}()
 	r := w.do()
+	done = true
 	c.tele.ended(ctx, state, &r)
 	if r.ok {
 		return f.value, nil

@@ -43,9 +43,6 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		repeats:   pl.Repeats(),
 		above:     parent,
 	}
-	if pl.Bound {
-		w.owner = w.bindTo(preferred)
-	}
 	if err != nil {
 		x.release()
 		return nil, &Error{Err: err}
@@ -55,16 +52,19 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		// A panic of a transport or of a target's func passes on, but nothing
 		// stays open behind it.
 		if !done {
+			defer w.abandon()
 			x.release()
-			w.abandon()
 		}
 	}()
+	if pl.Bound {
+		w.owner = w.bindTo(preferred)
+	}
 	r := w.do()
-	done = true
 	x.release()
 	if parent == nil {
 		c.tele.ended(ctx, call, &r)
 	}
+	done = true
 	switch {
 	case r.err == nil:
 		if l := legOf(r.resp); l != nil {
@@ -114,6 +114,7 @@ func (c *Chain) question(req *http.Request) *http.Request {
 // release closes the caller's body where no target got it.
 func (x *exchange) release() {
 	if !x.pl.handed {
+		x.pl.handed = true // once
 		x.pl.Discard(x.req)
 	}
 }

@@ -31,6 +31,7 @@ type leg struct {
 	moved atomic.Bool // a wait was not begun
 
 	asked *http.Request                // the caller's own
+	below *http.Request                // whose answer it was, where another call's or nobody's below gave it
 	out   atomic.Pointer[http.Request] // what was sent, while the target's transport has it
 }
 

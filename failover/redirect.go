@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -26,6 +27,7 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 	}
 	u := *req.URL
 	out.URL = &u
+	out.Response = from.askedBelow(req.Response)
 	home := wire.SameOrigin(out.URL, l.sent)
 	if !home || t.ownAuth || l.foreign {
 		wire.StripRedirected(out.Header, l.cookiesBefore(req), t.secrets...)
@@ -54,6 +56,15 @@ func redirected(req *http.Request, from *leg) (*http.Response, error) {
 		return nil, l.call.failed(nil, ending.Of(req, nil), err)
 	}
 	return resp, nil
+}
+
+// askedBelow is a redirecting answer of the leg as what is below it knows it: a
+// chain behind a layer goes on with its own leg, or guesses, and does not take
+// the one above it for that, which would send the request round for ever.
+func (l *leg) askedBelow(resp *http.Response) *http.Response {
+	below := *resp
+	below.Request = l.below
+	return &below
 }
 
 // cookiesBefore returns the Cookie headers of the requests before a redirected
@@ -166,7 +177,7 @@ func ownResponse(resp *http.Response, asked, sent *url.URL) {
 // the response's request is one through which the leg is found.
 func send(t *target, l *leg, out *http.Request) (*http.Response, error) {
 	l.out.Store(out)
-	resp, err := t.rt.RoundTrip(out)
+	resp, err := layer.Send(t.rt, out)
 	l.out.Store(nil)
 	if err != nil {
 		return nil, err
@@ -176,7 +187,7 @@ func send(t *target, l *leg, out *http.Request) (*http.Response, error) {
 		l.backup = true // whosever call it was
 	}
 	if got == nil || got.call != l.call {
-		resp.Request = out
+		l.below, resp.Request = resp.Request, out
 	}
 	return resp, nil
 }

@@ -107,15 +107,21 @@ func (t *telemetry) moved(ctx context.Context, last *result, to *target) {
 	if t.log == nil {
 		return
 	}
-	t.log.LogAttrs(ctx, slog.LevelWarn, "surefoot: failover: trying another target",
+	t.line(ctx, slog.LevelWarn, "surefoot: failover: trying another target",
 		slog.String("reason", last.reason), slog.String("target", to.Name),
 		slog.String("provider", to.Provider), slog.String("model", to.Model))
+}
+
+// line writes a line. A handler that panics costs its line only.
+func (t *telemetry) line(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	t.log.LogAttrs(ctx, level, msg, attrs...)
 }
 
 // waiting logs that a call waits until a target can be tried.
 func (t *telemetry) waiting(ctx context.Context, d time.Duration) {
 	if t.log != nil {
-		t.log.LogAttrs(ctx, slog.LevelInfo, "surefoot: failover: waiting for a target", slog.Duration("wait", d))
+		t.line(ctx, slog.LevelInfo, "surefoot: failover: waiting for a target", slog.Duration("wait", d))
 	}
 }
 
@@ -130,7 +136,7 @@ func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	case r.canceled:
 		outcome = callCanceled
 	case t.log != nil && c.sweeping():
-		t.log.LogAttrs(ctx, slog.LevelWarn, "surefoot: failover: no target answered well", slog.String("reason", r.reason))
+		t.line(ctx, slog.LevelWarn, "surefoot: failover: no target answered well", slog.String("reason", r.reason))
 	}
 	if t.calls != nil {
 		t.calls.Add(ctx, 1, t.outcomes[outcome])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // result is how one target's leg ended.
@@ -59,6 +60,7 @@ type walk struct {
 	unfit  *result // of the first target that the request could not be re-written for
 	have   bool    // last is the answer of a target
 	listed bool    // what is tried was recorded as passed over
+	limit  *limit  // of the target at hand, nil if it has none
 	tried  int
 	front  int       // where the order begins
 	next   int       // where in that order it goes on after the target at hand
@@ -146,6 +148,7 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		walk: w, next: w.next, front: w.front, tried: w.tried,
 	}
 	lim := newLimit(l)
+	w.limit = lim
 	start := time.Now()
 	known := w.call.size()
 	sub := w.runner.sub(t)
@@ -208,8 +211,9 @@ func (w *walk) keep(r *result) {
 	case r.rejected && (!w.last.rejected || w.last.wait <= r.wait):
 		w.runner.drop(r)
 	default:
-		w.runner.drop(&w.last)
-		w.last = *r
+		before := w.last
+		w.last = *r // first: a body that panics while it is dropped leaves nothing open
+		w.runner.drop(&before)
 	}
 }
 
@@ -235,10 +239,14 @@ func (w *walk) descend(l *leg, sub *link) result {
 	return r
 }
 
-// abandon closes the answer in hand of a walk that will not end.
+// abandon gives back what a walk holds that will not end: the answer in hand,
+// and the time limit of the target that it was at.
 func (w *walk) abandon() {
+	if w.limit != nil {
+		w.limit.Release()
+	}
 	if resp := w.last.resp; resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // nobody will see it
+		layer.Abandon(resp.Body.Close) // nobody will see it
 	}
 }
 
