@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // A transport that breaks the rules of http.RoundTripper is a failure like any
@@ -91,4 +94,32 @@ func TestARedirectBehindALayer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// late is a body's rest that fails after a while.
+type late struct {
+	after time.Duration
+	err   error
+}
+
+func (l late) Read([]byte) (int, error) {
+	time.Sleep(l.after)
+	return 0, l.err
+}
+
+// What an answer ends with after it was handed out in time is not the fault of
+// the target's limit, whose moment has passed by then.
+func TestALimitThatWasLiftedIsNotToBlame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := newUpstream(reply{status: 200, body: evRole + evA, rest: late{5 * time.Second, io.ErrUnexpectedEOF}})
+		p := once()
+		p.Stream.IdleTimeout = time.Minute
+		c := chain(t, failover.Policy{}, failover.Target{Name: "a", Transport: stack(t, "a", base, p), Timeout: time.Second})
+		ctx, trace := failover.WithTrace(t.Context())
+		got, err := do(t, c, post(t, chatURL, chatBody("m")).WithContext(ctx))
+		require.NoError(t, err)
+		assert.Equal(t, "a:transport_error", trail(trace.Attempts()))
+		require.Error(t, got.readErr)
+		assert.False(t, ending.SaysTimeout(got.readErr), "%v", got.readErr)
+	})
 }
