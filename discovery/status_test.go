@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // call is a call of provider p that ended with a status.
@@ -149,6 +153,9 @@ func TestWindowCounts(t *testing.T) {
 		{"stream error", resilience.Call{Model: "m", Status: 200, Outcome: resilience.OutcomeStreamError, Err: down}, 1, 1},
 		{"cancelled", resilience.Call{Model: "m", Outcome: resilience.OutcomeCanceled, Err: context.Canceled}, 0, 0},
 		{"cancelled stream", resilience.Call{Model: "m", Status: 200, Outcome: resilience.OutcomeCanceled}, 0, 0},
+		{"request that cannot be sent", resilience.Call{Model: "m", Status: 502, Outcome: resilience.OutcomeTransportError,
+			Reason: ending.ReasonRequestError, Err: &ending.RequestError{Err: down}}, 0, 0},
+		{"request that cannot be sent, made by hand", resilience.Call{Model: "m", Err: fmt.Errorf("x: %w", &ending.RequestError{Err: down})}, 0, 0},
 		{"no model", resilience.Call{Status: 500, Outcome: resilience.OutcomeError}, 0, 0},
 		{"other provider", resilience.Call{Provider: "q", Model: "m", Status: 500, Outcome: resilience.OutcomeError}, 0, 0},
 		{"made by hand", resilience.Call{Model: "m", Err: down}, 1, 1},
@@ -175,6 +182,42 @@ func TestWindowLeavesOutTheRegistrysOwnCalls(t *testing.T) {
 	})})
 	require.NoError(t, r.Refresh(t.Context()))
 	assert.Zero(t, statusOf(t, r, "p").Calls)
+}
+
+// A service that makes requests which cannot be sent shows nothing of its
+// providers (contract 4).
+func TestRequestsThatCannotBeSentAreNotInTheWindow(t *testing.T) {
+	reg := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Models: []string{"m"}})
+	ended := map[string]int{}
+	stack, err := resilience.Builder{
+		Base: roundTripper((&http.Transport{}).RoundTrip), // wrapped, as for tracing
+		OnCall: func(ctx context.Context, c resilience.Call) {
+			ended[c.Reason]++
+			reg.Observe(ctx, c)
+		},
+	}.Build("p", resilience.DefaultPolicy())
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(*http.Request){
+		"header value": func(req *http.Request) { req.Header["X-User"] = []string{"a\nb"} },
+		"header name":  func(req *http.Request) { req.Header["X User"] = []string{"a"} },
+		"method":       func(req *http.Request) { req.Method = "PO ST" },
+		"no host":      func(req *http.Request) { req.URL.Host = "" },
+		"length":       func(req *http.Request) { req.ContentLength = 1 << 20 },
+		"body":         func(req *http.Request) { req.Body = io.NopCloser(iotest.ErrReader(errDown)) },
+	} {
+		for range 3 {
+			req, err := http.NewRequestWithContext(resilience.WithModel(t.Context(), "m"), http.MethodPost,
+				"http://upstream.invalid/v1/chat/completions", strings.NewReader(`{"model":"m"}`))
+			require.NoError(t, err)
+			spoil(req)
+			_, err = stack.RoundTrip(req) //nolint:bodyclose // it fails
+			require.Error(t, err, name)
+		}
+	}
+	assert.Equal(t, map[string]int{ending.ReasonRequestError: 18}, ended)
+	s := statusOf(t, reg, "p")
+	assert.Zero(t, s.Calls)
+	assert.Equal(t, "Healthy", s.Status)
 }
 
 func TestDegradedThreshold(t *testing.T) {

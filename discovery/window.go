@@ -86,9 +86,9 @@ type CallFailure struct {
 }
 
 // Observe counts a call that has ended into its provider's health window; it
-// fits the Builder's OnCall. Left out are calls that the caller cancelled,
-// calls without a model, those of providers that were never added, and the
-// registry's own requests. It costs well under a microsecond and allocates
+// fits the Builder's OnCall. Left out are calls that the caller cancelled, those
+// whose request could not be sent for its own fault, calls without a model, those
+// of providers that were never added, and the registry's own requests. It costs well under a microsecond and allocates
 // nothing but a model's first entry.
 func (r *Registry) Observe(ctx context.Context, c resilience.Call) {
 	p := r.table.Load().byName[c.Provider]
@@ -99,9 +99,7 @@ func (r *Registry) Observe(ctx context.Context, c resilience.Call) {
 }
 
 func (w *window) observe(c *resilience.Call, now time.Time) {
-	cancelled := c.Outcome == resilience.OutcomeCanceled || c.Outcome == "" && errors.Is(contained(c.Err), context.Canceled)
-	unsent := c.Reason == ending.ReasonRequestError // says nothing of the provider
-	failed := failedCall(c)
+	theirs, failed := callersOwn(c), failedCall(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
@@ -110,7 +108,7 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	} else if w.lastKey != c.Model {
 		w.lastKey = strings.Clone(c.Model) // the model's name may be a piece of a large body
 	}
-	if cancelled || unsent || c.Model == "" {
+	if theirs || c.Model == "" {
 		return
 	}
 	if w.base.IsZero() {
@@ -125,6 +123,20 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 		w.failed = now
 		w.failure = CallFailure{Time: now.UTC(), Model: w.lastKey, Status: c.Status, Reason: clip(cmp.Or(c.Reason, c.Outcome, "error"), 64)}
 	}
+}
+
+// callersOwn reports whether the caller ended the call, by cancelling it or by a
+// request that cannot be sent: that shows nothing of the provider (contract 4).
+func callersOwn(c *resilience.Call) bool {
+	switch {
+	case c.Outcome == resilience.OutcomeCanceled, c.Reason == ending.ReasonRequestError:
+		return true
+	case c.Outcome == "":
+		err := contained(c.Err)
+		var own *ending.RequestError
+		return errors.Is(err, context.Canceled) || errors.As(err, &own)
+	}
+	return false
 }
 
 // failedCall: any status from 400 up, unmasked ones and rejections too, a
