@@ -286,6 +286,37 @@ func TestATargetThatNeedsNoRewritingTakesALargeBody(t *testing.T) {
 	}
 }
 
+// One chain's small limit hides no model from those that next serves.
+func TestARouterReadsAsMuchAsNextRewrites(t *testing.T) {
+	small := map[string]*failover.Chain{"fast": chain(t, failover.Policy{MaxBody: 16}, failover.Target{Name: "f", Model: "f", Transport: healthy()})}
+	for name, wrap := range map[string]func(*failover.Chain) http.RoundTripper{
+		"chain": func(c *failover.Chain) http.RoundTripper { return c },
+		"router": func(c *failover.Chain) http.RoundTripper {
+			r, err := failover.NewRouter(nil, c)
+			require.NoError(t, err)
+			return r
+		},
+		"its own": func(c *failover.Chain) http.RoundTripper { return ownLimit{c} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := healthy()
+			r, err := failover.NewRouter(small, wrap(chain(t, failover.Policy{MaxBody: 1 << 10}, failover.Target{Name: "n", Model: "n", Transport: u})))
+			require.NoError(t, err)
+			req := post(t, chatURL, `{"x":"`+strings.Repeat("x", 64)+`","model":"slow"}`)
+			req.Body, req.GetBody, req.ContentLength = plainReader{req.Body}, nil, -1
+			got, err := do(t, r, req)
+			require.NoError(t, err)
+			assert.Equal(t, 200, got.StatusCode)
+			assert.Equal(t, `{"x":"`+strings.Repeat("x", 64)+`","model":"n"}`, u.requests()[0].body)
+		})
+	}
+}
+
+// ownLimit is a next of somebody else's type.
+type ownLimit struct{ http.RoundTripper }
+
+func (ownLimit) MaxBody() int64 { return 1 << 10 }
+
 // A router finds a configured name in any body that may be re-written, and says
 // so where a body is too large for that.
 func TestARouterAndALargeBody(t *testing.T) {

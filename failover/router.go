@@ -33,13 +33,15 @@ type Router struct {
 	chains    map[string]*Chain
 	providers map[string]bool
 	next      http.RoundTripper
-	maxBody   int64 // the largest of the chains' own
+	maxBody   int64 // the largest of the chains' own and of next's
 }
 
 // NewRouter returns a router over chains by name; the chains themselves stay
 // usable on their own. It reports a cycle by its names. next gets every other
 // request as it is, its model in the context ([resilience.ModelOf]); nil
-// answers those with a 404 in the request's format.
+// answers those with a 404 in the request's format. A next that re-writes bodies
+// itself, and is neither a Chain nor a Router, has a method MaxBody() int64 that
+// returns how long they may be, as [Policy.MaxBody] does.
 func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error) {
 	for name, c := range chains {
 		switch {
@@ -53,7 +55,7 @@ func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error
 	if err != nil {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
-	r := &Router{chains: linked, providers: make(map[string]bool), next: next}
+	r := &Router{chains: linked, providers: make(map[string]bool), next: next, maxBody: bodyLimit(next)}
 	for _, c := range chains {
 		r.maxBody = max(r.maxBody, c.policy.maxBody())
 		for _, t := range c.targets {
@@ -62,10 +64,24 @@ func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error
 			}
 		}
 	}
-	if len(chains) == 0 {
+	if r.maxBody == 0 {
 		r.maxBody = defaultMaxBody
 	}
 	return r, nil
+}
+
+// bodyLimit is how long a body may be that next re-writes, 0 where it does not
+// say so.
+func bodyLimit(next http.RoundTripper) int64 {
+	switch n := next.(type) {
+	case *Chain:
+		return n.policy.maxBody()
+	case *Router:
+		return n.maxBody
+	case interface{ MaxBody() int64 }:
+		return n.MaxBody()
+	}
+	return 0
 }
 
 // RoundTrip sends req to the chain of the model that it names, else to next.

@@ -66,6 +66,10 @@ func (d *direct) find(ctx context.Context, model string) (failover.Target, bool)
 	return failover.Target{}, false
 }
 
+// MaxBody is how long a body may be that gets a provider's name for its model:
+// the Router reads as much to find the model.
+func (d *direct) MaxBody() int64 { return d.policy.MaxBody }
+
 // RoundTrip implements [http.RoundTripper].
 func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, ok := d.find(req.Context(), resilience.ModelOf(req.Context()))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
@@ -49,7 +48,8 @@ type hooks struct {
 
 // route builds the virtual models over the providers.
 func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
-	d.policy.Words.Credentials = slices.Clone(c.credentials)
+	all := c.Failover()
+	d.policy.Words.Credentials, d.policy.MaxBody = all.Words.Credentials, all.MaxBody
 	chains := map[string]*failover.Chain{}
 	for _, v := range c.virtual {
 		if !v.enabled || v.passed {

@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/failover/config"
+	"github.com/surefoot-go/surefoot/resilience"
 )
 
 // upstreams is a stub of every provider's stack: it answers with the status
@@ -132,6 +134,45 @@ func TestRouter(t *testing.T) {
 			assert.Equal(t, row.asked, u.asked)
 			r.CloseIdleConnections()
 		})
+	}
+}
+
+// failover.max_body holds for every body that is re-written, also where no
+// virtual model is asked for (contract 1).
+func TestMaxBodyHoldsForRequestsThatNameAProvider(t *testing.T) {
+	const virtual = "virtual_models: [{source: fast, target: openai/x, failover: {max_body: 1KiB}}]\n"
+	body := `{"messages":[],"x":"` + strings.Repeat("x", 4<<10) + `","model":"openai/gpt"}`
+	for name, row := range map[string]struct {
+		text   string
+		status int
+	}{
+		"larger":                               {"failover: {max_body: 1KiB}\n", 413},
+		"larger, beside a virtual model":       {"failover: {max_body: 1KiB}\n" + virtual, 413},
+		"smaller":                              {"failover: {max_body: 8KiB}\n", 200},
+		"larger than a virtual model's own":    {"failover: {max_body: 8KiB}\n" + virtual, 200},
+		"default":                              {"", 200},
+		"default, above a virtual model's own": {virtual, 200},
+	} {
+		for _, inMemory := range []bool{true, false} {
+			u := &upstreams{}
+			r, err := parse(t, row.text+"providers: {openai: {}, groq: {}}\n", nil).Router(u.stack)
+			require.NoError(t, err)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://caller.example.com/v1/chat/completions", strings.NewReader(body))
+			require.NoError(t, err)
+			if !inMemory { // as in an http.Handler
+				req.Body, req.GetBody = io.NopCloser(iotest.OneByteReader(strings.NewReader(body))), nil
+			}
+			resp, err := r.RoundTrip(req)
+			if row.status != 200 {
+				assert.Equal(t, row.status, resilience.StatusOf(err), name)
+				assert.Empty(t, u.asked, name)
+				continue
+			}
+			require.NoError(t, err, name)
+			assert.Equal(t, 200, resp.StatusCode, name)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, []string{"openai/gpt"}, u.asked, name)
+		}
 	}
 }
 
