@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Bounds of one fetch. OpenRouter's list of hundreds of models takes hundreds
@@ -82,7 +84,16 @@ func NewLister(providerType string, client *http.Client, baseURL string, header 
 	if d.header != nil {
 		d.header(h)
 	}
-	return &httpLister{client: sameOriginClient(client), url: u, header: &h, dialect: d}, nil
+	c := sameOriginClient(client)
+	if c.Transport == nil {
+		// What replaces it later is for calls: a chain would send these requests,
+		// re-written, to a provider of its own.
+		c.Transport = http.DefaultTransport
+		if layer.Stacked(c.Transport) {
+			return nil, errors.New("discovery: http.DefaultTransport is a stack, a chain or a router: NewLister needs a client over a transport below it")
+		}
+	}
+	return &httpLister{client: c, url: u, header: &h, dialect: d}, nil
 }
 
 type httpLister struct {

@@ -95,6 +95,32 @@ func TestListerRefusesWhatItCannotAsk(t *testing.T) {
 	assert.ErrorContains(t, err, "anthropic, azure, cohere")
 }
 
+// The default transport is replaced by a chain for clients that take none.
+func TestListerGoesByWhatTheDefaultTransportWas(t *testing.T) {
+	given := http.DefaultTransport
+	defer func() { http.DefaultTransport = given }()
+	http.DefaultTransport = roundTripper(func(req *http.Request) (*http.Response, error) {
+		return answer(req, 200, "application/json", `{"data":[{"id":"m"}]}`), nil
+	})
+	l, err := discovery.NewLister("openai", nil, "", nil)
+	require.NoError(t, err)
+	http.DefaultTransport = chained{roundTripper(func(*http.Request) (*http.Response, error) { return nil, errDown })}
+	ms, err := l.ListModels(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"m"}, ids(ms))
+	for _, c := range []*http.Client{nil, {}} {
+		_, err = discovery.NewLister("openai", c, "", nil)
+		require.ErrorContains(t, err, "http.DefaultTransport is a stack")
+	}
+	_, err = discovery.NewLister("openai", &http.Client{Transport: given}, "", nil)
+	require.NoError(t, err)
+}
+
+// chained makes clients, as stacks, chains and routers do.
+type chained struct{ http.RoundTripper }
+
+func (c chained) Client() *http.Client { return &http.Client{Transport: c} }
+
 func TestListerPaging(t *testing.T) {
 	for _, tc := range []struct {
 		name, kind string

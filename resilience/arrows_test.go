@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 		"resilience", "resilience/ending", "resilience/layer", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
-	"discovery": {"resilience", "resilience/ending", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
+	"discovery": {"resilience", "resilience/ending", "resilience/layer", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
 	"failover/config": {
 		"resilience", "resilience/layer", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
 		"go.yaml.in/yaml/v3",

@@ -55,7 +55,8 @@ type Builder struct {
 	Base http.RoundTripper
 	// Nested allows a Base that is itself a stack: each of this stack's attempts
 	// is then a call of that one. Without it Build refuses, since a nil Base
-	// after http.DefaultTransport was replaced by a stack means it by accident.
+	// after http.DefaultTransport was replaced by a stack, a chain or a router
+	// means it by accident.
 	Nested bool
 	// MeterProvider receives the metrics. Nil: none.
 	MeterProvider metric.MeterProvider
@@ -103,6 +104,10 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	base := b.Base
 	if base == nil {
 		base = layer.DefaultBase()
+		if layer.Stacked(base) && !b.Nested {
+			return nil, fmt.Errorf("resilience: the base of provider %s would be http.DefaultTransport, which is a stack, a chain or a router: "+
+				"set Builder.Base, or Builder.Nested if that is meant", provider)
+		}
 	}
 	if below, ok := base.(*Transport); ok && !b.Nested {
 		return nil, fmt.Errorf("resilience: the base of provider %s is the stack of provider %s, which would retry and count every attempt: "+

@@ -84,3 +84,21 @@ func TestABaseThatIsAStackIsRefused(t *testing.T) {
 	_, err = resilience.Builder{Base: below, Nested: true}.Build("above", quick())
 	require.NoError(t, err)
 }
+
+// A chain or a router, of which this package knows nothing, makes clients as a
+// stack does.
+func TestADefaultTransportAboveAStackIsRefused(t *testing.T) {
+	given := http.DefaultTransport
+	defer func() { http.DefaultTransport = given }()
+	below, _ := build(t, play(reply{}), quick())
+	http.DefaultTransport = struct{ *resilience.Transport }{below}
+	_, err := resilience.Builder{}.Build("above", quick())
+	require.ErrorContains(t, err, "would be http.DefaultTransport")
+	_, err = resilience.Builder{Nested: true}.Build("above", quick())
+	require.NoError(t, err)
+	_, err = resilience.Builder{Base: &http.Transport{}}.Build("above", quick())
+	require.NoError(t, err)
+	http.DefaultTransport = play(reply{})
+	_, err = resilience.Builder{}.Build("above", quick())
+	require.NoError(t, err, "somebody else's transport")
+}

@@ -216,6 +216,25 @@ func TestAssembledRouterKnowsTheModelsThatAreListedNow(t *testing.T) {
 	})
 }
 
+// For clients that take no transport the default one is replaced by the router
+// (resilience.Builder.Base). The lists go on coming from the providers.
+func TestAssemblyBelowTheDefaultTransport(t *testing.T) {
+	given := http.DefaultTransport
+	defer func() { http.DefaultTransport = given }()
+	c := &cloud{}
+	http.DefaultTransport = c
+	const two = `providers: {a: {type: openai, base_url: "https://a.test/v1"}, b: {type: openai, base_url: "https://b.test/v1"}}`
+	a, err := config.Assemble(parse(t, two, nil), config.Options{})
+	require.NoError(t, err)
+	http.DefaultTransport = a.Router()
+	require.NoError(t, a.Registry().Refresh(t.Context()))
+	assert.ElementsMatch(t, []string{"GET a.test", "GET b.test"}, c.take())
+	assert.Equal(t, discovery.StatusHealthy, status(t, a, "a").Status)
+
+	_, err = config.Assemble(parse(t, two, nil), config.Options{})
+	require.ErrorContains(t, err, "set Builder.Base", "a second one would stand on the first")
+}
+
 func TestAssemblyReportsAProviderWithoutItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := assemble(t, assembled, &cloud{}, config.Options{})

@@ -53,6 +53,13 @@ func DefaultBase() http.RoundTripper {
 	return std
 }
 
+// Stacked reports whether rt is a stack of layers, or what stands above some: a
+// chain, a router. All of them, and no plain transport, make clients.
+func Stacked(rt http.RoundTripper) bool {
+	_, ok := rt.(interface{ Client() *http.Client })
+	return ok
+}
+
 // Send has rt make the exchange and holds it to the rules of
 // [http.RoundTripper]: an error comes without a response, and a response has a
 // body. What breaks them becomes an error whose response is closed,
