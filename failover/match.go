@@ -113,6 +113,9 @@ func compile(p Policy) (*rules, []error) {
 	}
 	r.phrases = append(r.phrases, modelGone...)
 	for _, s := range p.Words.ModelGone {
+		if layer.IsDefault(s) {
+			continue // the built-in ones are there
+		}
 		ph, err := parsePhrase(s)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("failover.words.model_gone: %w", err))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // In a list the word "default" stands for the built-in one, so that an entry
@@ -31,6 +32,10 @@ func TestListsTakeTheDefaultInPlaceOfAWord(t *testing.T) {
 		"added to the phrases": {
 			failover.Policy{RetryOnErrors: []string{"default", "out of coffee"}},
 			map[string]bool{"404 model not found": true, "404 we are out of coffee": true, "404 nothing": false},
+		},
+		"among the words for a model that is gone it says nothing": {
+			failover.Policy{Words: wire.Words{ModelGone: []string{"default", "sent away"}}},
+			map[string]bool{"404 the default is wrong": false, "404 it was sent away": true, "404 model not found": true},
 		},
 		"a phrase that holds the word is one": {
 			failover.Policy{RetryOnErrors: []string{"no default model"}},

@@ -40,7 +40,7 @@
 // A file has at most 4 MiB, and so has every environment variable that is
 // read, VIRTUAL_MODELS too. With all aliases followed and all variables put in
 // it holds at most 200,000 values and 4 MiB of text; a list of statuses or
-// phrases has at most 1,000 entries. The time that reading takes grows with the
+// phrases has at most 1,000 entries, and at most 16 lines begin with a %. The time that reading takes grows with the
 // size and not with its square.
 //
 // # Errors

@@ -51,11 +51,23 @@ func parseYAML(data []byte) (*yaml.Node, *Error) {
 	return doc.Content[0], nil
 }
 
-// unreadable finds the first byte that no YAML file holds.
+// maxDirectives bounds the lines that begin with a %. The parser compares each
+// directive with all before it.
+const maxDirectives = 16
+
+// unreadable finds the first byte that no YAML file holds, or that no
+// configuration needs.
 func unreadable(data []byte) (at int, found string) {
+	directives, begins := 0, true // begins: of a line
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
+		if begins && r == '%' {
+			directives++
+		}
+		begins = strings.ContainsRune("\n\r\u0085\u2028\u2029", r)
 		switch {
+		case directives > maxDirectives:
+			return i, fmt.Sprintf("more than %d lines that begin with %%", maxDirectives)
 		case r == utf8.RuneError && n == 1:
 			return i, "a byte that is not UTF-8"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f:

@@ -14,15 +14,19 @@ type provider struct {
 
 var providerKeys = []string{"type", "base_url", "api_key", "models", "models_mode", "resilience"}
 
+// maxName bounds a provider's name. It stands in logs and metrics, and a registry
+// takes no more than 512 bytes.
+const maxName = 256
+
 // providers reads the providers block, in the order of the file.
 func (l *loader) providers(n node) []*provider {
 	var all []*provider
 	l.mapping(n, nil, func(p pair) {
 		if p.key == "" || strings.ContainsFunc(p.key, func(r rune) bool {
 			return r == '/' || unicode.IsSpace(r) || !unicode.IsPrint(r)
-		}) {
+		}) || len(p.key) > maxName {
 			// "provider/model" is taken apart at the first slash.
-			l.fault(place{line: p.keyNode.Line, path: n.path}, "a provider name that is empty or holds a slash, a space or what cannot be printed", "a plain name such as openai-eu", "")
+			l.fault(place{line: p.keyNode.Line, path: n.path}, "a provider name that is empty, very long, or holds a slash, a space or what cannot be printed", "a plain name such as openai-eu", "")
 			return
 		}
 		all = append(all, l.provider(p))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // given is one value that somebody wrote.
@@ -62,7 +64,8 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 		return g, false
 	}
 	g = given{at: n.place()}
-	all, good := []string{}, n.Kind == yaml.SequenceNode && l.fits(n.place(), len(n.Content), k)
+	all, none := []string{}, len(n.Content) == 0
+	good := n.Kind == yaml.SequenceNode && l.fits(n.place(), len(n.Content), k)
 	for _, c := range l.elements(n, k.want) {
 		if c.isNull() {
 			l.fault(c.place(), "nothing", k.each, "")
@@ -81,14 +84,16 @@ func (l *loader) value(n node, k kind) (g given, ok bool) {
 			continue
 		}
 		g.hidden = g.hidden || hidden
-		if word := v.(string); !k.adds || !strings.EqualFold(word, builtIn) {
+		if word := v.(string); k.adds && layer.IsDefault(word) {
+			none = true
+		} else {
 			all = append(all, word)
 		}
 	}
-	// [] says "none" where that means something. A list whose elements all
-	// came to nothing says nothing.
+	// [] says "none" where that means something, and so does [default] where
+	// words are added. A list whose elements all came to nothing says nothing.
 	g.value = all
-	return g, good && (len(all) > 0 || k.keepEmpty && len(n.Content) == 0)
+	return g, good && (len(all) > 0 || k.keepEmpty && none)
 }
 
 // fits reports whether a list may have so many entries; if not, that is a

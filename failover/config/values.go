@@ -95,11 +95,17 @@ func parsePatience(s string) (any, string, bool) {
 	return parseDuration(s)
 }
 
+// parseInterval takes seconds, or a duration of one at least: what is shorter
+// would ask the upstreams all the time.
 func parseInterval(s string) (any, string, bool) {
 	n, err := strconv.Atoi(s)
 	switch {
 	case err != nil:
-		return parseDuration(s)
+		d, hint, ok := parseDuration(s)
+		if ok && d.(time.Duration) > 0 && d.(time.Duration) < time.Second {
+			return nil, "an interval is a second at least", false
+		}
+		return d, hint, ok
 	case n < 0:
 		return nil, "an interval is not negative", false
 	case int64(n) > int64(math.MaxInt64/time.Second):

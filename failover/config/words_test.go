@@ -39,6 +39,25 @@ func TestWords(t *testing.T) {
 	assert.Empty(t, parse(t, "", nil).Failover().Words.Credentials)
 }
 
+// In these lists "default" adds nothing (contract 1): alone it says that there
+// are no words beside the built-in ones, as an empty list does.
+func TestDefaultAmongWordsIsNoWord(t *testing.T) {
+	for written, want := range map[string][]string{
+		"[default]": {}, "[Default, ' default ']": {}, "[]": {}, "[default, x]": {"x"}, "[x, ' DEFAULT']": {"x"},
+		"~": {"global"}, "['${NONE:-}']": {"global"},
+	} {
+		for _, key := range []string{"rate_limited", "quota", "overloaded", "client", "model_gone", "credentials"} {
+			c := parse(t, "resilience: {words: {"+key+": [global]}}\nproviders: {openai: {resilience: {words: {"+key+": "+written+"}}}}\n", nil)
+			w := c.Policy("openai").Words
+			got := map[string][]string{
+				"rate_limited": w.RateLimited, "quota": w.Quota, "overloaded": w.Overloaded,
+				"client": w.Client, "model_gone": w.ModelGone, "credentials": w.Credentials,
+			}
+			assert.Equal(t, want, got[key], "%s: %s", key, written)
+		}
+	}
+}
+
 // What the words say of a header holds for virtual models and for calls that
 // name their provider.
 func TestWordsOfCredentialsReachEveryChain(t *testing.T) {

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Words are a provider's own words for kinds of failures. They are added to the
-// built-in ones and take nothing away. The zero Words adds none.
+// built-in ones and take nothing away; the word "default", which stands for
+// those in other lists, says nothing here. The zero Words adds none.
 //
 // A word of RateLimited, Quota, Overloaded and Client matches an error's code,
 // type or status that holds it; case and the separators "_", "-", "." and the
@@ -77,7 +80,7 @@ func (w Words) Compile() *Vocabulary {
 
 func (v *Vocabulary) add(words []string, m meaning) {
 	for _, w := range words {
-		if w = normal(w); w != "" {
+		if w = normal(w); w != "" && !layer.IsDefault(w) {
 			v.rules = append(v.rules, pattern{w, m})
 		}
 	}

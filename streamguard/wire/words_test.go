@@ -138,3 +138,13 @@ func TestMessagesErrorsHaveATypeThatTheClientsKnow(t *testing.T) {
 	assert.JSONEq(t, `{"type":"error","error":{"type":"overloaded_error","message":"m","code":"c"}}`,
 		string(wire.Messages.ErrorBody(502, "overloaded_error", "c", "m")))
 }
+
+// The word "default" stands for the built-in words, which are there anyway.
+func TestDefaultIsNoWordOfAProvider(t *testing.T) {
+	body := []byte(`{"error":{"code":"default_region_down","message":"m"}}`)
+	words := wire.Words{Quota: []string{"default"}, Client: []string{" Default "}}
+	require.NoError(t, words.Validate())
+	assert.Equal(t, 502, wire.Chat.Judge(wire.Answer{Words: words.Compile()}, body).Failure.Status)
+	words.Client = append(words.Client, "region_down")
+	assert.Equal(t, 400, wire.Chat.Judge(wire.Answer{Words: words.Compile()}, body).Failure.Status)
+}
