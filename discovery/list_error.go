@@ -23,6 +23,7 @@ const (
 	ReasonEmpty     = "empty_list"      // no models where there were some
 	ReasonTooLarge  = "too_large"       // more bytes, entries or pages than a list may have; see NewLister
 	ReasonCursor    = "repeated_cursor" // the paging does not end
+	ReasonNoKey     = "no_key"          // there is no key to ask with, and nobody was asked; of a custom lister
 	ReasonHung      = "hung"            // an earlier fetch has not come back
 	ReasonPanic     = "panic"           // the lister, or the error it returned, panicked
 	ReasonOther     = "error"           // any other error of a custom lister
@@ -74,6 +75,8 @@ func (e *ListError) summary() string {
 		return "more than a list of models can be"
 	case ReasonCursor:
 		return "a page cursor that repeats or is missing"
+	case ReasonNoKey:
+		return "no key is configured"
 	case ReasonHung:
 		return "an earlier fetch has not returned"
 	case ReasonTransport:

@@ -113,18 +113,18 @@ func (a *Assembly) add(c *Config, p *provider, o Options) (*resilience.Transport
 		}
 		entry.Models, entry.Mode, entry.Catalog = p.Models, p.ModelsMode, discovery.Catalog(p.Type, p.BaseURL)
 	} else {
-		entry.Lister = keyless(p.why)
+		entry.Lister = keyless{}
 	}
 	return stack, a.registry.Add(entry)
 }
 
-// keyless is the lister of a provider without its key: it asks nobody. The
-// text says why there is none.
-type keyless string
+// keyless is the lister of a provider without its key: it asks nobody.
+// [Config.Warnings] names the variable that holds none.
+type keyless struct{}
 
 // ListModels implements [discovery.Lister].
-func (k keyless) ListModels(context.Context) ([]discovery.Model, error) {
-	return nil, errors.New(string(k))
+func (keyless) ListModels(context.Context) ([]discovery.Model, error) {
+	return nil, &discovery.ListError{Reason: discovery.ReasonNoKey}
 }
 
 // listed finds a bare model in the lists that the registry holds now. A bare

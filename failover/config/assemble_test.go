@@ -241,6 +241,7 @@ func TestAssemblyReportsAProviderWithoutItsKey(t *testing.T) {
 		run(t, a)
 		s := status(t, a, "c")
 		assert.Equal(t, discovery.StatusUnhealthy, s.Status)
+		assert.Equal(t, "no list of models ever: no key is configured", s.Reason)
 		for _, m := range a.Registry().Models() {
 			assert.NotEqual(t, "c", m.Provider)
 		}
