@@ -127,6 +127,29 @@ func (r *Registry) Resolve(ctx context.Context, name string) (Model, error) {
 	return Model{}, &ResolveError{Name: clip(name, maxNameBytes), Err: err}
 }
 
+// LookFor begins the look-up of [Registry.Resolve] for a model that a call names
+// as "provider/model" and that the registry lacks, and waits for nothing: the
+// call goes out anyway, and the lists know the model when they have come. It does
+// nothing while Run is not going.
+func (r *Registry) LookFor(name string) {
+	prefix, id, _ := strings.Cut(name, "/")
+	p := r.table.Load().byName[prefix]
+	if p == nil {
+		return
+	}
+	if _, ok := r.find(p, id, name); ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.running {
+		return
+	}
+	if j, ok := r.lookUpLocked(p, id, name); ok {
+		j.f.waiters-- // Run keeps it going
+	}
+}
+
 // resolveBare looks through all providers.
 func (r *Registry) resolveBare(id string) (Model, error) {
 	r.mu.RLock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,50 @@ func TestResolveFindsANewModel(t *testing.T) {
 	f.set(nil, "a", "b")
 	_, err = r.Resolve(t.Context(), "p/b")
 	require.ErrorIs(t, err, discovery.ErrUnknownModel, "remembered for a minute")
+}
+
+// A call that names a model which a provider's list lacks goes out at once, and
+// the list is fetched meanwhile (contract 8).
+func TestLookForWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, other := newFake("a"), newFake("b")
+		hold := make(chan struct{})
+		var held atomic.Bool
+		r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: listFunc(func(ctx context.Context) ([]discovery.Model, error) {
+			if held.Load() {
+				<-hold
+			}
+			return f.ListModels(ctx)
+		})}, discovery.Provider{Name: "q", Lister: other})
+		r.LookFor("p/new")
+		synctest.Wait()
+		assert.Zero(t, f.count.Load(), "nothing is sent without Run")
+
+		defer run(t, r)()
+		synctest.Wait()
+		held.Store(true)
+		f.set(nil, "a", "new")
+		for range 1000 {
+			r.LookFor("p/new")
+			r.LookFor("p/a")
+			r.LookFor("p/")
+			r.LookFor("new")
+			r.LookFor("nobody/new")
+		}
+		synctest.Wait()
+		close(hold)
+		synctest.Wait()
+		assert.EqualValues(t, 2, f.count.Load(), "at start, and for all of them")
+		assert.EqualValues(t, 1, other.count.Load())
+		m, err := r.Resolve(t.Context(), "p/new")
+		require.NoError(t, err)
+		assert.Equal(t, "p/new", m.Name())
+		for i := range 1000 {
+			r.LookFor(fmt.Sprint("p/made-up-", i))
+			synctest.Wait()
+		}
+		assert.LessOrEqual(t, f.count.Load(), int64(7), "whatever is asked for")
+	})
 }
 
 func TestResolveIsBounded(t *testing.T) {

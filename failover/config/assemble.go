@@ -50,7 +50,8 @@ type Assembly struct {
 // beside it. The registry sees every call, and the virtual models pass over
 // providers that it knows to be offline. Beyond what [Config.Router] says, a
 // bare model that no provider is configured with goes to the first provider
-// whose current list has it. A provider without its key is Unhealthy in the
+// whose current list has it, and a call that names a provider's model which its
+// list lacks makes the registry ask for the list anew. A provider without its key is Unhealthy in the
 // registry and is not asked for a list.
 //
 // Nothing runs and nothing is sent before [Assembly.Run] is called.
@@ -80,7 +81,7 @@ func Assemble(c *Config, o Options) (*Assembly, error) {
 		}})
 	}
 	a.direct = newDirect(all)
-	a.direct.live = a.listed
+	a.direct.live, a.direct.seek = a.listed, reg.LookFor
 	if a.router, err = c.route(a.direct, hooks{o.Builder, o.OnAttempt}); err != nil {
 		return nil, err
 	}

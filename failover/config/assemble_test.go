@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -206,13 +207,20 @@ func TestAssembledRouterKnowsTheModelsThatAreListedNow(t *testing.T) {
 		base.take()
 		for model, want := range map[string]string{
 			"listed-b.test": "POST b.test listed-b.test", "listed-a.test": "POST a.test listed-a.test",
-			"mine": "POST b.test mine", "a/unlisted": "POST a.test unlisted",
+			"mine": "POST b.test mine", "a/listed-a.test": "POST a.test listed-a.test",
 		} {
 			assert.Equal(t, 200, ask(t, a.Router(), model))
 			assert.Equal(t, []string{want}, base.take())
 		}
 		assert.Equal(t, 404, ask(t, a.Router(), "nobodys"))
 		assert.Empty(t, base.take(), "a bare name fetches nothing")
+		for range 100 {
+			assert.Equal(t, 200, ask(t, a.Router(), "a/new"))
+		}
+		synctest.Wait()
+		asked := base.take()
+		assert.Len(t, slices.DeleteFunc(asked, func(s string) bool { return s != "GET a.test" }), 1,
+			"a provider's model that the list lacks is looked for, once")
 	})
 }
 

@@ -21,6 +21,9 @@ type direct struct {
 	// live finds the provider that lists a model now, and the model's name
 	// there; nil where nobody asks the providers for their lists.
 	live func(ctx context.Context, model string) (provider, name string, ok bool)
+	// seek is told of each provider's model that is asked for by name; nil as
+	// above. It waits for nothing.
+	seek func(name string)
 
 	mu     sync.Mutex
 	chains map[string]*failover.Chain // of one target, by its name; at most maxDirect; guarded by mu
@@ -49,6 +52,9 @@ func newDirect(all []reach) *direct {
 func (d *direct) find(ctx context.Context, model string) (failover.Target, bool) {
 	if name, rest, ok := strings.Cut(model, "/"); ok && rest != "" {
 		if r, ok := d.byName[name]; ok {
+			if d.seek != nil {
+				d.seek(model)
+			}
 			return r.target(rest), true
 		}
 	}
