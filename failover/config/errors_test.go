@@ -94,6 +94,7 @@ func TestFaults(t *testing.T) {
 		{"type that came to nothing", "providers:\n  eu:\n    type: ${T:-}\n", `line 2: providers.eu.type: found no type`},
 		{"no address", "providers:\n  azure:\n    api_key: k\n", `line 2: providers.azure.base_url: found nothing, want an absolute http or https URL`},
 		{"relative address", "providers: {openai: {base_url: localhost:8080}}", `providers.openai.base_url: found a value that is not shown, want an absolute http or https URL`},
+		{"address that goes on in the next line", "providers:\n  openai:\n    base_url: http://x/v1\n      - sk-secret\n", `line 3: providers.openai.base_url: found a value that is not shown, want an absolute`},
 		{"fragment", "providers: {openai: {base_url: 'http://x/v1#a'}}", `providers.openai.base_url: found a value that is not shown, want an absolute`},
 		{"provider with a long name", "providers: {" + strings.Repeat("a", 300) + ": {type: openai}}", `line 1: providers: found a provider name that is empty, very long, or holds`},
 		{"provider with a slash", "providers: {a/b: {type: openai}}", `line 1: providers: found a provider name that is empty, very long, or holds a slash`},

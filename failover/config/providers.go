@@ -100,8 +100,9 @@ func (l *loader) identity(p *provider, typ, base given, named bool) {
 		return
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		// A URL may hold a user or a key, and a key may stand where a URL was due.
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || strings.ContainsFunc(raw, unicode.IsSpace) {
+		// A URL may hold a user or a key, and a key may stand where a URL was due, or
+		// in a line below it that continues its text.
 		l.fault(base.at, hiddenValue, urlWant, "")
 		return
 	}
