@@ -436,6 +436,7 @@ func TestEmptyFirstListIsAnAnswer(t *testing.T) {
 	r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: newFake()},
 		discovery.Provider{Name: "q", Lister: newFake(), Models: []string{"c"}})
 	require.NoError(t, r.Refresh(t.Context()))
+	require.NoError(t, r.Refresh(t.Context()), "and so is the next one")
 	assert.Equal(t, discovery.StatusConfigured, statusOf(t, r, "p").Status)
 	assert.Equal(t, discovery.StatusHealthy, statusOf(t, r, "q").Status)
 	assert.Equal(t, []string{"q/c"}, names(r.Models()))

@@ -143,7 +143,7 @@ func TestAssemblySharesOneSetOfStacks(t *testing.T) {
 		assert.Equal(t, discovery.StatusHealthy, status(t, a, "b").Status)
 		assert.Equal(t, 200, ask(t, a.Router(), "smart"))
 		assert.Equal(t, []string{"POST b.test large"}, base.take(), "the virtual model meets it")
-		assert.Equal(t, 503, ask(t, a.Router(), "a/other"))
+		assert.Equal(t, 503, ask(t, a.Router(), "a/listed-a.test"))
 		assert.Empty(t, base.take(), "and so does a direct call")
 
 		chain, err := failover.NewChain(failover.Policy{}, a.Targets()...)
