@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -185,7 +186,8 @@ func TestAssembledVirtualModelsPassOverOfflineProviders(t *testing.T) {
 		require.Len(t, attempts, 3)
 		assert.Equal(t, []bool{true, true, false}, []bool{attempts[0].Skipped, attempts[1].Skipped, attempts[2].Skipped})
 		assert.Equal(t, 200, ask(t, a.Router(), "a/large"))
-		assert.Equal(t, []string{"POST a.test large"}, base.take(), "a direct call still goes out")
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"POST a.test large", "GET a.test"}, base.take(), "a direct call still goes out, and has the list asked for")
 
 		base.mu.Lock()
 		base.lists = nil
@@ -338,6 +340,36 @@ func TestAssemblyRunAndClose(t *testing.T) {
 		require.NoError(t, <-done)
 		b.Close()
 	})
+}
+
+// A transport that takes its time to notice an end is waited for.
+func TestCloseWaitsForRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := config.Assemble(parse(t, assembled, nil), config.Options{Builder: resilience.Builder{Base: slowToEnd{}}})
+		require.NoError(t, err)
+		go func() { _ = a.Run(t.Context()) }()
+		synctest.Wait()
+		began := time.Now()
+		a.Close()
+		assert.Equal(t, 500*time.Millisecond, time.Since(began))
+	})
+}
+
+type slowToEnd struct{}
+
+func (slowToEnd) RoundTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	time.Sleep(500 * time.Millisecond)
+	return nil, req.Context().Err()
+}
+
+// The names of models are the callers'.
+func TestWhatIsKeptOfNamesIsBounded(t *testing.T) {
+	a := assemble(t, assembled, &cloud{}, config.Options{})
+	for i := range 1100 {
+		require.Equal(t, 200, ask(t, a.Router(), fmt.Sprint("a/made-up-", i)))
+	}
+	assert.Equal(t, 1024, config.Kept(a))
 }
 
 // What the options hold is copied when the assembly is built, and what a caller

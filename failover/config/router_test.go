@@ -137,6 +137,25 @@ func TestRouter(t *testing.T) {
 	}
 }
 
+// Nothing is sent for a virtual model that is not enabled, nor for a target that
+// is disabled.
+func TestWhatIsOffIsNotTried(t *testing.T) {
+	u := &upstreams{}
+	r, err := parse(t, routed, nil).Router(u.stack)
+	require.NoError(t, err)
+	ctx, trace := failover.WithTrace(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://caller.example.com/v1/chat/completions", strings.NewReader(`{"model":"through","messages":[]}`))
+	require.NoError(t, err)
+	resp, err := r.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	var skipped []bool
+	for _, at := range trace.Attempts() {
+		skipped = append(skipped, at.Skipped)
+	}
+	assert.Equal(t, []bool{true, true, false}, skipped)
+}
+
 // failover.max_body holds for every body that is re-written, also where no
 // virtual model is asked for (contract 1).
 func TestMaxBodyHoldsForRequestsThatNameAProvider(t *testing.T) {
