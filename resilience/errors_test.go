@@ -3,18 +3,22 @@ package resilience_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/resilience"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // What net/http could not read it quotes in its errors: an upstream's bytes.
@@ -101,4 +105,38 @@ func TestADefaultTransportAboveAStackIsRefused(t *testing.T) {
 	http.DefaultTransport = play(reply{})
 	_, err = resilience.Builder{}.Build("above", quick())
 	require.NoError(t, err, "somebody else's transport")
+}
+
+// HTTP/2 answers while the request is still being sent, and says in the answer's
+// body what became of the request's: that is nobody's failure (contract 4).
+func TestARequestBodyThatFailsUnderAnAnswerIsNeutral(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		path, contentType, begins string
+	}{
+		"stream":       {"/v1/chat/completions", "text/event-stream", "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n"},
+		"not judged":   {"/v1/files", "application/octet-stream", "x"},
+		"other events": {"/v1/files", "text/event-stream", "data: x\n\n"},
+	} {
+		for _, streams := range []bool{true, false} {
+			own := &ending.RequestError{Err: errors.New("the disk failed")}
+			body := io.NopCloser(io.MultiReader(strings.NewReader(row.begins), iotest.ErrReader(own)))
+			tr, rec := build(t, play(reply{status: 200, header: http.Header{"Content-Type": {row.contentType}}, rest: body}), quick())
+			req := chat(t, t.Context(), plainBody)
+			req.URL.Path = row.path
+			if streams {
+				req.Header.Set("Accept", "text/event-stream")
+			}
+			resp, err := tr.RoundTrip(req)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				require.NoError(t, resp.Body.Close())
+			}
+			require.ErrorIs(t, err, own.Err, name)
+			assert.Equal(t, ending.ReasonRequestError, rec.last(t).Reason, name)
+			for _, b := range tr.Breakers() {
+				assert.Zero(t, b.Failures, name)
+			}
+		}
+	}
 }

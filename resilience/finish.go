@@ -172,6 +172,8 @@ func (c *call) brokenOff(err error, stream bool) {
 	switch by := c.ending(err).By; {
 	case by == ending.Caller:
 		outcome, reason, verdict, stream = OutcomeCanceled, ending.ReasonCanceled, breaker.Neutral, false
+	case by == ending.Request: // its body failed while the answer came in already
+		reason, verdict = ending.ReasonRequestError, breaker.Neutral
 	case by.Timeout():
 		outcome, reason = OutcomeTimeout, ending.ReasonTimeout
 	}
@@ -188,18 +190,29 @@ func (c *call) streamEnded(end streamguard.End) {
 	case end.Failure != nil:
 		c.permit.Settle(c.t.breaker.JudgeStatus(end.Failure.Status, false))
 		c.conclude(OutcomeStreamError, c.status(), ending.ReasonInBandError, end.Err)
-	case end.Err != nil && c.ending(end.Err).By == ending.Caller:
-		c.permit.Settle(breaker.Neutral)
-		c.conclude(OutcomeCanceled, c.status(), ending.ReasonCanceled, end.Err)
 	case end.Err != nil:
-		c.permit.Settle(breaker.Failure)
-		c.conclude(OutcomeStreamError, c.status(), c.streamReason(end.Err), end.Err)
+		c.streamBroke(end.Err)
 	case end.Complete:
 		c.permit.Settle(breaker.Success)
 		c.conclude(OutcomeSuccess, c.status(), "", nil)
 	default:
 		c.permit.Settle(breaker.Neutral)
 		c.conclude(OutcomeCanceled, c.status(), ending.ReasonClosed, nil)
+	}
+}
+
+// streamBroke settles a guarded stream that ended in an error.
+func (c *call) streamBroke(err error) {
+	switch c.ending(err).By {
+	case ending.Caller:
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeCanceled, c.status(), ending.ReasonCanceled, err)
+	case ending.Request: // its body failed while the answer came in already
+		c.permit.Settle(breaker.Neutral)
+		c.conclude(OutcomeStreamError, c.status(), ending.ReasonRequestError, err)
+	default:
+		c.permit.Settle(breaker.Failure)
+		c.conclude(OutcomeStreamError, c.status(), c.streamReason(err), err)
 	}
 }
 
