@@ -57,6 +57,7 @@ func (f *forever) Read(p []byte) (int, error) {
 func TestPagesAreBounded(t *testing.T) {
 	const mib = 1 << 20
 	endless := func(start, piece string) func() io.Reader {
+		piece = strings.Repeat(piece, 4096)
 		return func() io.Reader { return io.MultiReader(strings.NewReader(start), &forever{text: piece}) }
 	}
 	for _, tc := range []struct {

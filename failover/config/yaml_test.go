@@ -124,7 +124,7 @@ func TestGarbage(t *testing.T) {
 		"braces":   bytes.Repeat([]byte("{"), 1<<20),
 		"dashes":   bytes.Repeat([]byte("- "), 1<<19),
 		"colons":   bytes.Repeat([]byte("a: "), 1<<18),
-		"lines":    bytes.Repeat([]byte("a: b\n"), 1<<18),
+		"lines":    bytes.Repeat([]byte("a: b\n"), 1<<16),
 		"quote":    append([]byte{'"'}, bytes.Repeat([]byte("x"), 1<<20)...),
 		"zeroes":   make([]byte, 1<<20),
 		"too much": bytes.Repeat([]byte("#\n"), 3<<20),
