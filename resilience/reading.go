@@ -52,11 +52,12 @@ func ReadRequest(req *http.Request, limit int64, forms bool) (*Reading, error) {
 		return known, nil
 	}
 	rd := new(Reading)
-	return rd, rd.read(req, known, limit, forms)
+	return rd, rd.read(req.Context(), req, known, limit, forms)
 }
 
-// read looks at req. known is of the same call, or nil.
-func (rd *Reading) read(req *http.Request, known *Reading, limit int64, forms bool) error {
+// read looks at req; ctx bounds how long that may take. known is of the same
+// call, or nil.
+func (rd *Reading) read(ctx context.Context, req *http.Request, known *Reading, limit int64, forms bool) error {
 	rd.Request = wire.Inspect(req.Method, req.URL, req.Header)
 	rd.looks = 1
 	if known != nil {
@@ -64,7 +65,7 @@ func (rd *Reading) read(req *http.Request, known *Reading, limit int64, forms bo
 	}
 	if known != nil && known.sameBody(req) && (known.whole || known.empty()) {
 		rd.content, rd.data, rd.whole, rd.repeats = known.content, known.data, known.whole, known.repeats
-	} else if err := rd.readBody(req, limit, forms); err != nil {
+	} else if err := rd.readBody(ctx, req, limit, forms); err != nil {
 		return err
 	}
 	rd.Add(&rd.content)
@@ -80,7 +81,7 @@ func (rd *Reading) identify(req *http.Request) {
 	}
 }
 
-func (rd *Reading) readBody(req *http.Request, limit int64, forms bool) error {
+func (rd *Reading) readBody(ctx context.Context, req *http.Request, limit int64, forms bool) error {
 	if empty(req) || !wanted(req, rd.Format, forms) {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (rd *Reading) readBody(req *http.Request, limit int64, forms bool) error {
 			some = min(limit, layer.MaxBody) // as much as the look needs
 		}
 		var err error
-		rd.data, rd.whole, err = layer.ReadAhead(req.Context(), req.Body, req.ContentLength, some+1)
+		rd.data, rd.whole, err = layer.ReadAhead(ctx, req.Body, req.ContentLength, some+1)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (c *call) readBody(req, r *http.Request) error {
 		}
 		known := rd
 		rd = &c.reading
-		if err := rd.read(req, known, layer.MaxBody, false); err != nil {
+		if err := rd.read(c, req, known, layer.MaxBody, false); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (c *call) readBody(req, r *http.Request) error {
 	case rd.upload != nil:
 		r.Body = rd.upload
 		if req.GetBody != nil {
-			r.GetBody = rd.again(req.GetBody)
+			r.GetBody = rd.again(c, req.GetBody)
 		}
 	default:
 		r.Body = noted(req)

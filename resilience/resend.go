@@ -2,6 +2,7 @@ package resilience
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +17,14 @@ var errNotTheSame = errors.New("GetBody gives another body than the one that was
 // again returns a GetBody for a body that was sent as it came. The copy from
 // get is read once before it is sent: it has to have the same length and the
 // same beginning, since code above may have replaced Body and left GetBody.
-func (rd *Reading) again(get func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
+// Reading it ends with ctx.
+func (rd *Reading) again(ctx context.Context, get func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		size := rd.upload.Size()
 		if size < 0 {
 			return nil, &ending.RequestError{Err: errors.New("body: its length is not known, so it cannot be sent again")}
 		}
-		if err := compare(get, rd.data, size); err != nil {
+		if err := compare(ctx, get, rd.data, size); err != nil {
 			return nil, &ending.RequestError{Err: fmt.Errorf("body: %w", err)}
 		}
 		body, err := get()
@@ -38,7 +40,7 @@ func (rd *Reading) again(get func() (io.ReadCloser, error)) func() (io.ReadClose
 
 // compare returns an error unless get gives a body that begins with head and is
 // size bytes long.
-func compare(get func() (io.ReadCloser, error), head []byte, size int64) error {
+func compare(ctx context.Context, get func() (io.ReadCloser, error), head []byte, size int64) error {
 	body, err := get()
 	if err != nil {
 		return fmt.Errorf("GetBody: %w", err)
@@ -47,6 +49,8 @@ func compare(get func() (io.ReadCloser, error), head []byte, size int64) error {
 		return errNotTheSame
 	}
 	defer func() { _ = body.Close() }() // it was only looked at
+	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
+	defer stop() // a Read that blocks ends with the call
 	var buf [32 << 10]byte
 	for rest := head; len(rest) > 0; {
 		n, err := io.ReadFull(body, buf[:min(len(buf), len(rest))])

@@ -124,7 +124,7 @@ func (c *call) takeBack() {
 // startTimer bounds the call by Policy.Timeout until its answer is handed out.
 func (c *call) startTimer() {
 	if d := c.t.policy.Timeout; d > 0 {
-		c.timer = layer.NewLimit(c.caller, d-c.t.now().Sub(c.start), c.limit())
+		c.timer = layer.NewLimit(c.caller, d, c.limit())
 		c.Context = c.timer
 	}
 }

@@ -53,6 +53,7 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return c.fail(err)
 	}
+	c.startTimer() // reading the request's body is a part of the call
 	r, err := c.prepare(req)
 	if err != nil {
 		return c.fail(err)
@@ -60,7 +61,6 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if open := c.held(); open != nil {
 		return c.fail(open)
 	}
-	c.startTimer()
 	if err := c.takePlace(); err != nil {
 		return c.fail(err)
 	}

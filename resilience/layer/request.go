@@ -3,7 +3,6 @@ package layer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -127,7 +126,7 @@ func ReadAhead(ctx context.Context, body io.ReadCloser, length, limit int64) (he
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
-	case errors.Is(err, io.EOF):
+	case err == io.EOF: //nolint:errorlint // a plain one: a wrapped one is an error
 		return head, true, nil
 	case err != nil:
 		return nil, false, ending.AsRequestError(fmt.Errorf("reading the request body: %w", err))
@@ -144,14 +143,17 @@ func readUpTo(r io.Reader, length, limit int64) ([]byte, error) {
 		size = min(length, limit) + 1 // room for the Read that sees the end
 	}
 	b := make([]byte, 0, size)
-	for int64(len(b)) < limit {
+	for empty := 0; int64(len(b)) < limit; {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
 		n, err := r.Read(b[len(b):min(int64(cap(b)), limit)])
 		b = b[:len(b)+n]
-		if err == io.EOF { //nolint:errorlint // a plain one: a wrapped one is an error
-			return b, io.EOF
+		if empty++; n > 0 {
+			empty = 0
+		}
+		if err == nil && empty == maxEmptyReads {
+			err = io.ErrNoProgress
 		}
 		if err != nil {
 			return b, err
@@ -186,23 +188,30 @@ type Upload struct {
 }
 
 // Read implements [io.Reader].
-func (u *Upload) Read(p []byte) (n int, err error) {
+func (u *Upload) Read(p []byte) (int, error) {
 	u.mu.Lock()
 	if len(u.Head) > 0 {
 		defer u.mu.Unlock()
-		n = copy(p, u.Head)
+		n := copy(p, u.Head)
 		u.Head = u.Head[n:]
-		u.read += int64(n)
-		return n, nil
+		return u.count(n, nil)
 	}
 	u.mu.Unlock()
-	n, err = u.Body.Read(p)
+	n, err := u.Body.Read(p)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.count(n, err)
+}
+
+// count takes down what a Read returned, and returns what it stands for. mu is
+// held. No byte above Length is given out: HTTP/2 would make an error of its own
+// of it.
+func (u *Upload) count(n int, err error) (int, error) {
 	u.read += int64(n)
 	u.ended = err == io.EOF //nolint:errorlint // a plain one: a wrapped one is an error
 	switch {
 	case u.Length > 0 && (u.read > u.Length || u.ended && u.read < u.Length):
+		n = max(0, n-int(max(0, u.read-u.Length)))
 		err = &ending.RequestError{Err: fmt.Errorf("http: ContentLength=%d with Body length %d", u.Length, u.read)}
 	case err != nil && !u.ended:
 		err = ending.AsRequestError(fmt.Errorf("reading the request body: %w", err))
