@@ -66,7 +66,8 @@ func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
 	if string(h.eventType) == "chunk" {
 		return s.bedrockChunk(payload)
 	}
-	said, stop, ok := readConverse(payload)
+	s.template.head = 0
+	said, stop, ok := readConverse(payload, &s.template)
 	if !ok {
 		return MarkMalformed
 	}
@@ -75,7 +76,7 @@ func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
 
 // readConverse reads the payload of an event of ConverseStream: whether its
 // delta says something, and its stopReason.
-func readConverse(payload []byte) (said bool, stop []byte, ok bool) {
+func readConverse(payload []byte, t *template) (said bool, stop []byte, ok bool) {
 	if len(payload) == 0 {
 		return false, nil, true
 	}
@@ -83,7 +84,12 @@ func readConverse(payload []byte) (said bool, stop []byte, ok bool) {
 	for in := p.intoObject(); in && p.member(); {
 		switch string(p.name) {
 		case "delta":
-			_, said = p.said()
+			var text span
+			if text, said = p.said(); said {
+				t.mark(text)
+			}
+		case "p": // padding
+			t.heedless(&p)
 		case "stopReason":
 			stop = text(p.raw())
 		default:

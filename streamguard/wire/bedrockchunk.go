@@ -24,6 +24,9 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 	if s.join = event[:0]; err != nil {
 		return MarkMalformed
 	}
+	if s.template.head == inChunk && s.template.matches(event) {
+		return MarkData | MarkContent
+	}
 	n := readModelEvent(event)
 	switch {
 	case n.malformed:
@@ -36,6 +39,9 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 		s.ended = true
 		return MarkData | MarkEnd
 	case n.content:
+		s.template.mark(n.text)
+		s.template.remember(event, 0)
+		s.template.head = inChunk
 		return MarkData | MarkContent
 	case n.idle:
 		return 0
@@ -45,8 +51,9 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 
 // A modelEvent is what a model's own event says, whoever's it is.
 type modelEvent struct {
-	malformed, failed, ended, content, idle bool
+	malformed, failed, ended, idle bool
 
+	pieces
 	stopFailed string // a stop reason that names a failure
 }
 
@@ -74,7 +81,7 @@ func readModelEvent(b []byte) modelEvent {
 		case "is_finished":
 			n.ended = string(p.raw()) == "true" || n.ended
 		case "delta", "messageStop":
-			n.piece(&p)
+			n.part(&p)
 		case "choices", "outputs":
 			n.list(&p)
 		case "error":
@@ -83,8 +90,7 @@ func readModelEvent(b []byte) modelEvent {
 			"messageStart", "contentBlockStart", "contentBlockStop", "usage":
 			p.skip()
 		default:
-			_, said := p.said()
-			n.content = n.content || said
+			n.piece(&p)
 		}
 	}
 	n.malformed = !p.end()
@@ -108,13 +114,15 @@ func (n *modelEvent) list(p *parser) {
 	finished, open := 0, 0
 	for ok := p.intoArray(); ok && p.element(); {
 		c := modelEvent{}
-		c.piece(p)
+		c.part(p)
 		if c.ended {
 			finished++
 		} else {
 			open++
 		}
-		n.content = n.content || c.content
+		if c.content {
+			n.pieces = c.pieces
+		}
 		if c.stopFailed != "" {
 			n.stopFailed = c.stopFailed
 		}
@@ -122,8 +130,8 @@ func (n *modelEvent) list(p *parser) {
 	n.ended = n.ended || finished > 0 && open == 0
 }
 
-// piece reads an object that is a piece of the answer or tells why it ended.
-func (n *modelEvent) piece(p *parser) {
+// part reads an object that is a piece of the answer or tells why it ended.
+func (n *modelEvent) part(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		switch {
 		case bytes.HasSuffix(p.name, []byte("_reason")), string(p.name) == "stopReason":
@@ -131,8 +139,7 @@ func (n *modelEvent) piece(p *parser) {
 		case string(p.name) == "type", string(p.name) == "role":
 			p.skip()
 		default:
-			_, said := p.said()
-			n.content = n.content || said
+			n.piece(p)
 		}
 	}
 }

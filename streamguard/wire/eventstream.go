@@ -52,15 +52,28 @@ func (frameFraming) event(s *Stream, ev []byte) Mark {
 	if !ok || size != len(ev) || crc32.ChecksumIEEE(ev[:size-4]) != binary.BigEndian.Uint32(ev[size-4:]) {
 		return MarkMalformed
 	}
-	h, ok := readFrameHead(ev[preludeSize : preludeSize+headers])
+	body := ev[preludeSize : size-4]
+	if s.template.head == headers && s.template.matches(body) {
+		s.events++
+		return MarkData | MarkContent
+	}
+	h, ok := readFrameHead(body[:headers])
 	if !ok {
 		return MarkMalformed
 	}
 	if s.final {
 		return 0
 	}
-	m := s.bedrock(&h, ev[preludeSize+headers:size-4])
+	m := s.bedrock(&h, body[headers:])
 	s.count(m)
+	switch {
+	case m != MarkData|MarkContent:
+		s.template.forget()
+	case s.template.head != inChunk:
+		s.template.remember(body, headers)
+		s.template.head = headers
+	}
+	s.template.begin()
 	return m
 }
 

@@ -40,14 +40,15 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 		case "type":
 			n.readType(&p)
 		case "sequence_number":
-			n.seq = number(p.raw())
+			n.seq = s.template.counting(&p)
+		case "obfuscation":
+			s.template.heedless(&p)
 		case "error":
 			n.readError(&p)
 		case "response":
 			n.readStatus(&p)
 		case "delta":
-			_, said := p.said()
-			n.said = n.said || said
+			n.readPiece(&p)
 		default:
 			p.skip()
 		}

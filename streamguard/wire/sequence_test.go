@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -60,6 +61,12 @@ var sequences = map[*wire.Format][]string{
 	wire.Responses: {
 		rsStart, rsText, strings.Replace(rsText, `"a"`, `""`, 1), event("", `{"type":"response.done","response":{"status":"completed"}}`),
 		event("", `{"type":"response.failed","response":{"error":null}}`), event("", `{"type":"error","code":"slow_down"}`), done, msText,
+		rsNumbered(1), rsNumbered(2), rsNumbered(41), strings.Replace(rsNumbered(7), "7", `"7"`, 1), strings.Replace(rsNumbered(3), "3", "1e3", 1),
+	},
+	wire.Bedrock: {
+		string(frame("messageStart", `{"role":"assistant"}`)), converse("a", "x"), converse("bc", "xyz"), converse("", "x"), invoked("a"), invoked("b"), invoked(""),
+		string(frame("contentBlockStop", `{"contentBlockIndex":0}`)), string(frame("messageStop", `{"stopReason":"end_turn"}`)), string(frame("metadata", `{"usage":{}}`)),
+		string(frame("other", `{"delta":{"text":"a"},"p":"x"}`)), string(frame("chunk", `{"bytes":"eyJ0eXBlIjoibWVzc2FnZV9zdG9wIn0="}`)), string(frame("chunk", `{"bytes":"e30=","p":"x"}`)),
 	},
 	wire.Ollama: {oText, oDone, `{"done_reason":"stop"}` + "\n", `{"status":"loading"}` + "\n", `{"error":"x"}` + "\n", "\n", strings.Replace(oText, `"a"`, `""`, 1)},
 	wire.Cohere: {
@@ -75,6 +82,21 @@ var sequences = map[*wire.Format][]string{
 		event("result", `{"output":{"text":"a","finish_reason":"null"}}`), event("", `{"output":{"text":"","finish_reason":"stop"}}`),
 		event("error", `{"code":"Odd","message":"x"}`), event("", `{"output":{"choices":[{"index":1,"message":{"content":"b"}}]}}`),
 	},
+}
+
+// rsNumbered is a piece of a response with the numbers that real ones have.
+func rsNumbered(n int) string {
+	return event("response.output_text.delta", fmt.Sprintf(`{"type":"response.output_text.delta","delta":"a","sequence_number":%d,"obfuscation":"%s"}`, n, strings.Repeat("x", n%5)))
+}
+
+// converse and invoked are frames with a piece of an answer.
+func converse(text, padding string) string {
+	return string(frame("contentBlockDelta", fmt.Sprintf(`{"contentBlockIndex":0,"delta":{"text":%q},"p":%q}`, text, padding)))
+}
+
+func invoked(text string) string {
+	inner := fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%q}}`, text)
+	return string(frame("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(inner))+`","p":"ab"}`))
 }
 
 const (

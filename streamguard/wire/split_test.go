@@ -234,6 +234,7 @@ func FuzzTemplate(f *testing.F) {
 		wire.Interactions: event("", `{"event_id":"1","event_type":"content.delta","delta":{"text":"a"},"event_id":"2"}`),
 		wire.DashScope:    event("", `{"output":{"text":"a","finish_reason":"null"},"usage":{"a":1}}`),
 		wire.Messages:     msText,
+		wire.Responses:    rsNumbered(12),
 	}
 	f.Add(uint8(0), uint16(30), uint16(2), "x")
 	f.Add(uint8(1), uint16(100), uint16(9), "{\n\"a\":1}")

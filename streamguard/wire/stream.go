@@ -152,6 +152,7 @@ func (s *Stream) Next(buf []byte) int {
 func (s *Stream) Event(ev []byte) Mark {
 	if s.template.matches(ev) {
 		s.events++
+		s.seq = max(s.seq, s.template.count)
 		return MarkData | MarkContent
 	}
 	return s.form().event(s, ev)

@@ -8,13 +8,18 @@ package wire
 // as the one before did and has the same marks, so it need not be parsed.
 type template struct {
 	buf     []byte
+	room    [usualEvent]byte    // where buf begins
 	parts   [maxNeutral + 2]int // where in buf the bytes before each hole end, the last is all
 	holes   int
 	content int // which hole is the content
+	head    int // of a frame: how long its headers are; inChunk within a chunk
+	counter int // which hole is a number that counts the events, -1 for none
+	count   int64
 
 	text     span // the content in the data of the event at hand
 	neutral  [maxNeutral]span
 	neutrals int
+	counted  int // which of these is the number that counts the events, from 1 on
 }
 
 // A span is a part of the bytes at hand, the zero span none.
@@ -24,6 +29,7 @@ const (
 	// maxTemplate bounds what is kept of an event.
 	maxTemplate = 4 << 10
 	maxNeutral  = 2
+	usualEvent  = 512
 	// holeDepth stands for how deep a value may lie already. It is too much, so
 	// that a value that nests too deeply is never taken for valid.
 	holeDepth = 64
@@ -42,8 +48,22 @@ func (t *template) heedless(p *parser) {
 	}
 }
 
+// counting is heedless for a number that counts the events, and returns it, -1
+// if it is none. An event that matches leaves its own in count.
+func (t *template) counting(p *parser) int64 {
+	from := p.i
+	t.heedless(p)
+	if t.neutrals > 0 && t.neutral[t.neutrals-1].from == from {
+		t.counted = t.neutrals
+	}
+	return number(p.b[from:p.i])
+}
+
 // begin forgets what was noted of another event.
-func (t *template) begin() { t.text, t.neutrals = span{}, 0 }
+func (t *template) begin() { t.text, t.neutrals, t.counted = span{}, 0, 0 }
+
+// inChunk is the head of a template that is not of a whole frame.
+const inChunk = -1
 
 // remember keeps the event ev, whose data begins at ev[at].
 func (t *template) remember(ev []byte, at int) {
@@ -51,7 +71,11 @@ func (t *template) remember(ev []byte, at int) {
 		t.forget()
 		return
 	}
-	t.buf, t.holes, t.content = t.buf[:0], 0, -1
+	if t.buf == nil {
+		t.buf = t.room[:0]
+	}
+	t.buf, t.holes, t.content, t.counter, t.count = t.buf[:0], 0, -1, -1, -1
+	t.head = 0
 	done := 0
 	for i := 0; i <= t.neutrals; i++ {
 		if t.content < 0 && (i == t.neutrals || t.neutral[i].from > t.text.from) {
@@ -59,6 +83,9 @@ func (t *template) remember(ev []byte, at int) {
 			done = t.cut(ev, done, at, t.text)
 		}
 		if i < t.neutrals {
+			if i+1 == t.counted {
+				t.counter = t.holes
+			}
 			done = t.cut(ev, done, at, t.neutral[i])
 		}
 	}
@@ -100,6 +127,9 @@ func (t *template) matches(ev []byte) bool {
 			end := skipValue(ev, i, holeDepth)
 			if end < 0 || lineEnd(ev[i:end], 0) >= 0 { // data over several lines
 				return false
+			}
+			if k == t.counter {
+				t.count = number(ev[i:end])
 			}
 			i = end
 		}
