@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
@@ -42,15 +44,16 @@ func newError(provider string, status int, req *http.Request, err error) *Error 
 	if req.URL != nil {
 		e.own = append(e.own, req.URL.Scheme, req.URL.Host, req.URL.Hostname(), req.Host)
 	}
-	for name := range req.Header {
-		e.own = append(e.own, name)
-	}
+	e.own = append(e.own, req.Method)
+	e.own = slices.AppendSeq(e.own, maps.Keys(req.Header))
+	e.own = slices.AppendSeq(e.own, maps.Keys(req.Trailer))
 	return e
 }
 
 // Error names the provider and says what the transport said. Of what it quotes
-// only the request's own scheme, host and header names stay: the rest may be
-// the upstream's bytes, or a URL with its query. Err has it all.
+// only the request's own method, scheme, host and names of headers and trailers
+// stay: the rest may be the upstream's bytes, or a URL with its query. Err has
+// it all.
 func (e *Error) Error() string {
 	text := e.Err.Error()
 	var header textproto.ProtocolError
@@ -72,7 +75,7 @@ func (e *Error) withoutQuotes(text string) string {
 		}
 		b.WriteString(text[:start+1])
 		quoted, rest, closed := cutQuote(text[start+1:])
-		if slices.Contains(e.own, quoted) {
+		if word, err := strconv.Unquote(`"` + quoted + `"`); err == nil && slices.Contains(e.own, word) {
 			b.WriteString(quoted)
 		}
 		if !closed {

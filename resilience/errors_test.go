@@ -42,8 +42,8 @@ func TestErrorTextQuotesNobody(t *testing.T) {
 	}
 }
 
-// What came from the request's URL and header names is the caller's own, what
-// stands in a value is not repeated.
+// What came from the request's method, URL and names of headers and trailers is
+// the caller's own, what stands in a value is not repeated.
 func TestErrorTextKeepsTheRequestsOwnWords(t *testing.T) {
 	t.Parallel()
 	bare := (&http.Transport{}).RoundTrip
@@ -54,7 +54,11 @@ func TestErrorTextKeepsTheRequestsOwnWords(t *testing.T) {
 	}{
 		{func(r *http.Request) { r.URL.Scheme = "localhost" }, `unsupported protocol scheme "localhost"`},
 		{func(r *http.Request) { r.Header["X User"] = []string{"secret"} }, `invalid header field name "X User"`},
+		{func(r *http.Request) { r.Header["\r\nX-User"] = []string{"secret"} }, `invalid header field name "\r\nX-User"`},
 		{func(r *http.Request) { r.Header.Set("X-User", "sec\nret") }, `invalid header field value for "X-User"`},
+		{func(r *http.Request) { r.Trailer = http.Header{"\r\nX-Sum": {"secret"}} }, `invalid trailer field name "\r\nX-Sum"`},
+		{func(r *http.Request) { r.Trailer = http.Header{"X-Sum": {"sec\nret"}} }, `invalid trailer field value for "X-Sum"`},
+		{func(r *http.Request) { r.Method = "PO ST" }, `invalid method "PO ST"`},
 	} {
 		req := chat(t, t.Context(), plainBody)
 		c.spoil(req)
