@@ -21,7 +21,7 @@ import (
 // readmePackages are what the README's snippets and sentences name. The SDK is
 // no requirement of this module: what the snippets use of it stands below.
 var readmePackages = map[string]string{
-	"context": "context", "http": "net/http", "slog": "log/slog", "time": "time",
+	"context": "context", "http": "net/http", "httputil": "net/http/httputil", "slog": "log/slog", "time": "time",
 	"breaker": module + "/breaker", "discovery": module + "/discovery", "retry": module + "/retry",
 	"resilience": module + "/resilience", "upstreamtest": module + "/resilience/upstreamtest",
 	"failover": module + "/failover", "config": module + "/failover/config",
@@ -58,6 +58,7 @@ func NewClient(...option.RequestOption) Client { return Client{} }
 const readmeVariables = `
 var (
 	ctx                     context.Context
+	app                     *config.Assembly
 	openaiKey, groqKey      string
 	openaiStack, groqStack  *resilience.Transport
 )
@@ -124,7 +125,7 @@ func completed(t *testing.T, text string) string {
 			}
 		}
 	}
-	used := map[string]bool{"context": true, "resilience": true}
+	used := map[string]bool{"context": true, "resilience": true, "config": true}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {
 			if x, ok := s.X.(*ast.Ident); ok && readmePackages[x.Name] != "" && !slices.Contains(declared, x.Name) {

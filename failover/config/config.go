@@ -206,6 +206,19 @@ func (c *Config) Providers() []Provider {
 	return all
 }
 
+// VirtualModels returns the names that requests may use as their model, of the
+// virtual models that are enabled, in the order of the file and then of the
+// environment. The slice is the caller's own.
+func (c *Config) VirtualModels() []string {
+	var names []string
+	for _, v := range c.virtual {
+		if v.enabled && !v.passed {
+			names = append(names, v.source)
+		}
+	}
+	return names
+}
+
 // RefreshInterval is how often every model list is fetched anew, as
 // discovery.Config takes it: [discovery.Off] where the configuration says 0.
 func (c *Config) RefreshInterval() time.Duration { return interval(c.settings(nil).refresh) }

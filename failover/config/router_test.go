@@ -101,6 +101,16 @@ virtual_models:
   - {source: anthropic/mirror, targets: [{model: anthropic/mirror}, {model: openai/real}]}
 `
 
+// What a list of models may show: what a request can name.
+func TestVirtualModels(t *testing.T) {
+	c := parse(t, routed, map[string]string{"VIRTUAL_MODELS": `[{"source":"fast","target":"m2"},{"source":"added","target":"m1"}]`})
+	want := []string{"fast", "smart", "capped", "spread", "cheap", "through", "openai/real", "anthropic/mirror", "added"}
+	assert.Equal(t, want, c.VirtualModels())
+	c.VirtualModels()[0] = "changed"
+	assert.Equal(t, want, c.VirtualModels(), "a slice that was handed out is the caller's own")
+	assert.Empty(t, parse(t, "", nil).VirtualModels())
+}
+
 func TestRouter(t *testing.T) {
 	for _, row := range []struct {
 		name, model string
