@@ -13,7 +13,7 @@ import (
 func newBedrock() *Format {
 	return &Format{
 		name: "bedrock", operation: "chat", generative: true, binds: bindsBedrock | bindsMessages, pathStream: true, anyBody: true,
-		match: matchBedrock, framing: func(byte) framing { return frameFraming{} }, shape: bedrockShape,
+		match: matchBedrock, framing: func(byte) framing { return &frameFraming{} }, shape: bedrockShape,
 		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 	}
 }
@@ -58,12 +58,18 @@ func bedrockShape(head []byte, contentType string, stream bool) Shape {
 	return Sniff(head)
 }
 
-// bedrock judges one frame.
-func (s *Stream) bedrock(h *frameHead, payload []byte) Mark {
-	if !h.tells() {
+// isChunk reports whether the frame's payload wraps a model's own event.
+func (h *frameHead) isChunk() bool { return h.tells() && string(h.eventType) == "chunk" }
+
+// bedrock judges one frame; unwrapped says that payload is the event that was in
+// a chunk.
+func (s *Stream) bedrock(h *frameHead, payload []byte, unwrapped bool) Mark {
+	switch {
+	case !h.tells():
 		return s.fail(bedrockProblem(h, inspect(payload)))
-	}
-	if string(h.eventType) == "chunk" {
+	case unwrapped:
+		return s.modelEvent(payload)
+	case h.isChunk():
 		return s.bedrockChunk(payload)
 	}
 	s.template.head = 0
@@ -125,24 +131,6 @@ func (s *Stream) converse(eventType []byte, said bool, stop []byte) Mark {
 	return 0
 }
 
-// bedrockLarge judges a frame that flowed through. p is what its payload says,
-// or, of a chunk, what the model's event says.
-func (s *Stream) bedrockLarge(h *frameHead, p *problem) Mark {
-	if !h.tells() {
-		return s.fail(bedrockProblem(h, p))
-	}
-	switch {
-	case string(h.eventType) != "chunk":
-		return s.converse(h.eventType, true, nil)
-	case p.topError || p.eventType == "error":
-		return s.fail(p)
-	case p.metrics || p.eventType == "message_stop" || p.stopReason != "" || p.states.done():
-		s.ended = true
-		return MarkData | MarkContent | MarkEnd
-	}
-	return MarkData | MarkContent
-}
-
 // A chunkReader takes the model's event out of a chunk's payload that comes in
 // pieces.
 type chunkReader struct {
@@ -154,8 +142,8 @@ type chunkReader struct {
 
 const chunkKey = `"bytes":"`
 
-// feed gives what the pieces of payload hold to take.
-func (r *chunkReader) feed(b []byte, take func([]byte)) {
+// feed gives doc what the pieces of payload hold.
+func (r *chunkReader) feed(b []byte, doc *condenser) {
 	for _, c := range b {
 		switch {
 		case r.over:
@@ -177,7 +165,7 @@ func (r *chunkReader) feed(b []byte, take func([]byte)) {
 				r.n = 0
 				var out [3]byte
 				n, _ := base64.StdEncoding.Decode(out[:], r.group[:]) // an error ends the text
-				take(out[:n])
+				doc.feed(out[:n])
 			}
 		}
 	}

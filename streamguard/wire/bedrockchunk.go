@@ -27,6 +27,11 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 	if s.template.head == inChunk && s.template.matches(event) {
 		return MarkData | MarkContent
 	}
+	return s.modelEvent(event)
+}
+
+// modelEvent judges a model's own event.
+func (s *Stream) modelEvent(event []byte) Mark {
 	n := readModelEvent(event)
 	switch {
 	case n.malformed:

@@ -9,7 +9,7 @@ import (
 func newChat() *Format {
 	return &Format{
 		name: "chat completions", operation: "chat", generative: true, binds: bindsChat,
-		match: postTo("/chat/completions"), event: chatEvent, large: chatLarge,
+		match: postTo("/chat/completions"), event: chatEvent,
 		judge: wantObject(chatJudge),
 	}
 }
@@ -17,7 +17,7 @@ func newChat() *Format {
 func newCompletions() *Format {
 	return &Format{
 		name: "completions", operation: "text_completion", generative: true,
-		match: postTo("/completions"), event: chatEvent, large: chatLarge,
+		match: postTo("/completions"), event: chatEvent,
 		judge: wantObject(chatJudge),
 	}
 }
@@ -126,16 +126,6 @@ func (s *Stream) chunk(c *chatChunk) Mark {
 	return s.answer(&c.pieces) | s.advance(c.states)
 }
 
-// largeChunk applies a large event with choices.
-func (s *Stream) largeChunk(states *choiceStates, failed string) Mark {
-	c := chatChunk{states: s.choices, pieces: pieces{content: true}}
-	c.states.merge(states)
-	if failed != "" {
-		c.failed = []byte(failed)
-	}
-	return s.chunk(&c)
-}
-
 // failFinish ends the stream for a finish reason that names a failure, which is
 // never the request's fault. A [DONE] may follow, or an event with more to say.
 func (s *Stream) failFinish(reason string) Mark {
@@ -204,20 +194,4 @@ func smallIndex(raw []byte) int {
 		}
 	}
 	return choiceIndex(raw)
-}
-
-func chatLarge(s *Stream, name []byte, p *problem) Mark {
-	failed := p.topError || p.choiceError || business(p.base)
-	if failed || p.choices == 0 {
-		// Usage beside so much is not all that there is.
-		return s.noAnswer(name, failed, p.choiceList, p)
-	}
-	return s.largeChunk(p.states, p.failedFinish)
-}
-
-func (c *choiceStates) merge(o *choiceStates) {
-	for i := range c.seen {
-		c.seen[i] |= o.seen[i]
-		c.finished[i] |= o.finished[i]
-	}
 }

@@ -8,7 +8,7 @@ import (
 func newCohere() *Format {
 	return &Format{
 		name: "cohere", operation: "chat", generative: true,
-		match: postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, large: cohereLarge, done: noSentinel,
+		match: postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
 		judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
 	}
 }
@@ -102,11 +102,6 @@ func cohereProblem(p *problem, reason string) *problem {
 		p.status = "504"
 	}
 	return p
-}
-
-func cohereLarge(s *Stream, name []byte, p *problem) Mark {
-	n := cohereNote{typedEvent: largeTyped(name, p.eventType, p), finish: []byte(p.deltaFinish)}
-	return s.cohere(&n, func() *problem { return p })
 }
 
 func cohereJudge(f *Format, a Answer, b []byte) Verdict {

@@ -12,7 +12,7 @@ func newDashScope() *Format {
 	return &Format{
 		name: "dashscope", operation: "chat", generative: true, pathStream: true,
 		match: postTo("/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation"),
-		event: dashScopeEvent, large: dashScopeLarge,
+		event: dashScopeEvent,
 		judge: wantObject(dashScopeJudge), errorBody: dashScopeError, abort: dashScopeAbort,
 	}
 }
@@ -60,33 +60,6 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 		}
 	}
 	return s.chunkEvent(&c, &p, name)
-}
-
-// A dashScopeOutput gathers a large event's output.
-type dashScopeOutput struct {
-	said          bool // a text, which may be empty
-	index, finish string
-	choices       int
-	states        choiceStates
-	failed        string
-}
-
-// end ends a choice, or the output itself, whose text is a choice of its own.
-func (o *dashScopeOutput) end(choice bool) {
-	if choice || o.said || o.finish != "" {
-		o.choices++
-		if o.states.saw(choiceIndex([]byte(o.index)), []byte(o.finish)) {
-			o.failed = o.finish
-		}
-	}
-	o.said, o.index, o.finish = false, "", ""
-}
-
-func dashScopeLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.output.choices == 0 {
-		return s.noAnswer(name, p.topError, p.ofDashScope, p)
-	}
-	return s.largeChunk(&p.output.states, p.output.failed)
 }
 
 func dashScopeJudge(f *Format, a Answer, b []byte) Verdict {

@@ -8,7 +8,9 @@ import (
 // frameFraming is application/vnd.amazon.eventstream: binary frames, each with
 // a prelude (length of the frame, length of its headers, CRC of these two), its
 // headers, a payload and a CRC of all of it. Numbers are big endian.
-type frameFraming struct{}
+type frameFraming struct {
+	large *largeFrame // nil unless one flows through
+}
 
 const (
 	preludeSize = 12
@@ -30,7 +32,7 @@ func frameSize(b []byte) (size, headers int, ok bool) {
 
 // next finds a frame by its prelude. Where none can begin, that is an event,
 // which event finds to be malformed.
-func (frameFraming) next(_ *Stream, buf []byte) int {
+func (*frameFraming) next(_ *Stream, buf []byte) int {
 	if len(buf) < preludeSize {
 		return 0
 	}
@@ -44,7 +46,7 @@ func (frameFraming) next(_ *Stream, buf []byte) int {
 	return size
 }
 
-func (frameFraming) event(s *Stream, ev []byte) Mark {
+func (*frameFraming) event(s *Stream, ev []byte) Mark {
 	if len(ev) < frameExtra {
 		return MarkMalformed
 	}
@@ -64,7 +66,7 @@ func (frameFraming) event(s *Stream, ev []byte) Mark {
 	if s.final {
 		return 0
 	}
-	m := s.bedrock(&h, body[headers:])
+	m := s.bedrock(&h, body[headers:], false)
 	s.count(m)
 	switch {
 	case m != MarkData|MarkContent:
@@ -78,14 +80,14 @@ func (frameFraming) event(s *Stream, ev []byte) Mark {
 }
 
 // rest finds nothing: a frame is whole with its last byte.
-func (frameFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
+func (*frameFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
 
-func (frameFraming) begun(b []byte) bool { return len(b) > 0 }
+func (*frameFraming) begun(b []byte) bool { return len(b) > 0 }
 
 // frame adds nothing: the reader of such a stream sees the error of Read.
-func (frameFraming) frame(*Stream, string, []byte) []byte { return nil }
+func (*frameFraming) frame(string, []byte) []byte { return nil }
 
-func (frameFraming) closeLarge(*Stream) []byte { return nil }
+func (*frameFraming) closeLarge() []byte { return nil }
 
 // A frameHead holds the headers that tell what a frame is.
 type frameHead struct {
@@ -148,32 +150,29 @@ func (h *frameHead) set(name, value []byte) {
 // A largeFrame is a frame that flows through: its beginning is kept for its
 // headers, its payload goes by.
 type largeFrame struct {
-	head      []byte // prelude and headers
-	size      int    // of the frame
-	headers   int
-	seen      int
-	sum       uint32 // CRC of all but the last four bytes
-	last      [4]byte
-	malformed bool
-	isChunk   bool
-	chunk     chunkReader
+	head    []byte // prelude and headers
+	size    int    // of the frame
+	headers int
+	seen    int
+	sum     uint32 // CRC of all but the last four bytes
+	last    [4]byte
+	bad     bool // it cannot be a frame
+	inner   *chunkReader
 }
 
-// large takes a frame as it comes. One that cannot be a frame never ends.
-func (frameFraming) large(s *Stream, part []byte) (int, bool) {
-	l := s.big.frame
-	if l == nil {
-		l = &largeFrame{}
-		s.big.frame = l
+// flow takes a frame as it comes. One that cannot be a frame never ends.
+func (t *frameFraming) flow(s *Stream, part []byte) (int, bool) {
+	if t.large == nil {
+		t.large = &largeFrame{}
 	}
-	i := 0
+	l, i := t.large, 0
 	for ; len(l.head) < preludeSize && i < len(part); i++ {
 		l.head = append(l.head, part[i])
 	}
 	if l.size == 0 && len(l.head) == preludeSize {
 		var ok bool
 		if l.size, l.headers, ok = frameSize(l.head); !ok {
-			l.size, l.headers, l.malformed = maxFrame, 0, true
+			l.size, l.headers, l.bad = maxFrame, 0, true
 		}
 		l.sum, l.seen = crc32.ChecksumIEEE(l.head), preludeSize
 	}
@@ -181,12 +180,12 @@ func (frameFraming) large(s *Stream, part []byte) (int, bool) {
 		return i, false
 	}
 	n := min(len(part)-i, l.size-l.seen)
-	l.take(s.big, part[i:i+n])
-	return i + n, l.seen == l.size || l.malformed
+	l.take(s.large, part[i:i+n])
+	return i + n, l.seen == l.size || l.bad
 }
 
 // take reads bytes behind the prelude.
-func (l *largeFrame) take(big *largeEvent, b []byte) {
+func (l *largeFrame) take(doc *condenser, b []byte) {
 	at := l.seen
 	l.seen += len(b)
 	body := b[:max(0, min(len(b), l.size-4-at))]
@@ -196,28 +195,37 @@ func (l *largeFrame) take(big *largeEvent, b []byte) {
 		n := min(want, len(body))
 		l.head = append(l.head, body[:n]...)
 		if body = body[n:]; n == want {
-			h, _ := readFrameHead(l.head[preludeSize:])
-			l.isChunk = string(h.eventType) == "chunk"
+			if h, _ := readFrameHead(l.head[preludeSize:]); h.isChunk() {
+				l.inner = &chunkReader{}
+			}
 		}
 	}
-	if l.isChunk {
-		l.chunk.feed(body, big.data)
+	if l.inner != nil {
+		l.inner.feed(body, doc)
 		return
 	}
-	big.data(body)
+	doc.feed(body)
 }
 
-// endFrame judges the large frame that is over.
-func (s *Stream) endFrame(big *largeEvent) Mark {
-	l := big.frame
+// flowEnd judges the frame that is over by its headers and what is left of its
+// payload or, of a chunk, of the event within.
+func (t *frameFraming) flowEnd(s *Stream, doc []byte) Mark {
+	l := t.large
+	t.large = nil
 	h, ok := readFrameHead(l.head[preludeSize:])
-	if !ok || l.malformed || l.sum != binary.BigEndian.Uint32(l.last[:]) {
+	if !ok || l.bad || l.sum != binary.BigEndian.Uint32(l.last[:]) {
 		return MarkMalformed
 	}
 	if s.final {
 		return 0
 	}
-	m := s.bedrockLarge(&h, &big.problem)
+	m := s.bedrock(&h, doc, l.inner != nil)
+	if m == MarkMalformed {
+		m = MarkData | MarkContent // nobody validates so much
+	}
 	s.count(m)
 	return m
 }
+
+// pending finds nothing whole, as rest does.
+func (*frameFraming) pending(*condenser) (whole, half bool) { return false, true }

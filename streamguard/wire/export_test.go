@@ -54,3 +54,16 @@ func FollowsAlike(b []byte) bool {
 	}
 	return true
 }
+
+// Condense returns what is kept of a document too large to hold that comes in
+// pieces of step bytes, and whether it ended.
+func Condense(b []byte, step int) (doc []byte, ended bool) {
+	var c condenser
+	for len(b) > 0 {
+		n := min(step, len(b))
+		c.feed(b[:n])
+		b = b[n:]
+	}
+	doc = c.close()
+	return doc, c.ended
+}

@@ -36,9 +36,7 @@ type fieldSink interface {
 }
 
 const (
-	trackDepth = 8       // nodes lie at most this deep
-	maxToken   = 4 << 10 // longer texts are cut
-	maxKey     = 64      // longer keys are nobody's
+	trackDepth = 8 // nodes lie at most this deep
 )
 
 // fields finds the members named by edges in a JSON document that comes in
@@ -71,25 +69,25 @@ type fields struct {
 type fieldMode uint8
 
 const (
-	betweenTokens fieldMode = iota
-	inString
-	inEscape
-	inHex
-	inScalar
+	fieldBetween fieldMode = iota
+	fieldText
+	fieldEscape
+	fieldHex
+	fieldScalar
 )
 
 func (f *fields) feed(p []byte) {
 	for i := 0; i < len(p); {
 		switch f.mode {
-		case inString:
+		case fieldText:
 			i = f.text(p, i)
-		case inEscape:
+		case fieldEscape:
 			f.escape(p[i])
 			i++
-		case inHex:
+		case fieldHex:
 			f.hexDigit(p[i])
 			i++
-		case inScalar:
+		case fieldScalar:
 			i = f.scalar(p, i)
 		default:
 			if f.ended {
@@ -103,7 +101,7 @@ func (f *fields) feed(p []byte) {
 
 // close ends a scalar that the end of the input ends.
 func (f *fields) close() {
-	if f.mode == inScalar {
+	if f.mode == fieldScalar {
 		f.endScalar()
 	}
 }
@@ -116,7 +114,7 @@ func (f *fields) structure(c byte) {
 	case '"':
 		f.isKey = f.atKey && f.inObject()
 		f.keep = f.isKey && f.stack[f.depth].node != 0
-		f.mode = inString
+		f.mode = fieldText
 		f.begin()
 	case '{', '[':
 		f.open(c == '[')
@@ -127,7 +125,7 @@ func (f *fields) structure(c byte) {
 			return
 		}
 		f.isKey = false
-		f.mode = inScalar
+		f.mode = fieldScalar
 		f.begin()
 		f.add(c)
 	}
@@ -241,14 +239,14 @@ func (f *fields) text(p []byte, i int) int {
 	if p[j] == '"' {
 		f.endString()
 	} else {
-		f.mode = inEscape
+		f.mode = fieldEscape
 	}
 	return j + 1
 }
 
 func (f *fields) endString() {
 	f.surrogate()
-	f.mode = betweenTokens
+	f.mode = fieldBetween
 	if f.isKey {
 		f.atKey = false
 		f.member = 0
@@ -278,10 +276,10 @@ func (f *fields) child(name []byte) node {
 }
 
 func (f *fields) escape(c byte) {
-	f.mode = inString
+	f.mode = fieldText
 	switch c {
 	case 'u':
-		f.mode, f.hex, f.char = inHex, 0, 0
+		f.mode, f.hex, f.char = fieldHex, 0, 0
 		return
 	case 'b':
 		c = '\b'
@@ -306,7 +304,7 @@ func (f *fields) hexDigit(c byte) {
 	if f.hex++; f.hex < 4 {
 		return
 	}
-	f.mode = inString
+	f.mode = fieldText
 	switch c := f.char; {
 	case c >= 0xDC00 && c <= 0xDFFF && f.high != 0:
 		c = (f.high-0xD800)<<10 | (c - 0xDC00) + 0x10000
@@ -353,7 +351,7 @@ func (f *fields) scalar(p []byte, i int) int {
 }
 
 func (f *fields) endScalar() {
-	f.mode = betweenTokens
+	f.mode = fieldBetween
 	if f.keep {
 		f.sink.field(f.value(), kindScalar, f.tok)
 	}

@@ -39,9 +39,6 @@ type Format struct {
 	// torn reports whether an event that the end of the body cut off proves
 	// that the answer went on, though it had seemed to be over; nil is no.
 	torn func(data []byte) bool
-	// large judges an event that was too large to hold, from what was found in
-	// it; nil takes it for data.
-	large func(s *Stream, name []byte, p *problem) Mark
 	// judge looks at a whole body that begins as JSON does; every format but
 	// Unknown has one.
 	judge judgeFunc

@@ -12,7 +12,7 @@ func newGemini() *Format {
 	return &Format{
 		name: "gemini", operation: "generate_content", generative: true, binds: bindsGemini, pathStream: true,
 		match: googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
-		event: geminiEvent, large: geminiLarge, torn: geminiTorn,
+		event: geminiEvent, torn: geminiTorn,
 		judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,
 	}
 }
@@ -72,9 +72,9 @@ func versionStart(path string, i int) int {
 
 func geminiFraming(first byte) framing {
 	if first == '[' {
-		return arrayFraming{}
+		return &arrayFraming{}
 	}
-	return sseFraming{}
+	return &sseFraming{}
 }
 
 func geminiShape(head []byte, _ string, stream bool) Shape {
@@ -217,18 +217,6 @@ func (s *Stream) gemini(c *geminiChunk) Mark {
 		s.once[i] |= bits
 	}
 	return m
-}
-
-func geminiLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || p.candidates == 0 && !p.blocked {
-		return s.noAnswer(name, p.topError, p.ofGemini, p)
-	}
-	c := geminiChunk{states: s.choices, pieces: pieces{content: true}, blocked: p.blocked}
-	for i, seen := range p.candidateStates.seen {
-		c.states.finished[i] &^= seen // what has content goes on
-	}
-	c.states.merge(&p.candidateStates)
-	return s.gemini(&c)
 }
 
 // geminiTorn reports whether half an event had, or may have had, candidates:

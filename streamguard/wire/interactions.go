@@ -9,7 +9,7 @@ import (
 func newInteractions() *Format {
 	return &Format{
 		name: "interactions", operation: "chat", generative: true, binds: bindsInteractions,
-		match: matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, large: interactionsLarge, done: noSentinel,
+		match: matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
 		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 	}
 }
@@ -64,12 +64,6 @@ func (s *Stream) interactions(n *typedEvent, problem func() *problem) Mark {
 		return s.typedContent(n, problem)
 	}
 	return s.typed(n, problem)
-}
-
-func interactionsLarge(s *Stream, name []byte, p *problem) Mark {
-	n := largeTyped(name, p.googleType, p)
-	n.status = []byte(p.interactionState)
-	return s.interactions(&n, func() *problem { return p })
 }
 
 func interactionsJudge(f *Format, a Answer, b []byte) Verdict {

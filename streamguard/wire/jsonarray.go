@@ -7,15 +7,14 @@ import "bytes"
 // with what must come before it: the bracket that opens the array, or a comma.
 // White space between events is an event a byte. The closing bracket is the
 // end: nobody can parse an array without it.
-type arrayFraming struct{}
-
-// A listSplitter is where Next is in the array.
-type listSplitter struct {
+type arrayFraming struct {
+	pos   int        // up to where next has read
 	place arrayPlace // where the next event begins
 	now   arrayPlace // up to where was read
 	in    balance    // of the element under way
 	bad   bool       // what was read cannot be in an array of objects
-	half  bool       // an element that flowed through did not end
+	large bool       // an element flows through
+	half  bool       // it did not end
 }
 
 type arrayPlace uint8
@@ -82,7 +81,7 @@ func (a *balance) text(p []byte, i int) int {
 
 // step reads p up to the end of the event, if it is there. p[from:to] belongs
 // to the element.
-func (t *listSplitter) step(p []byte) (from, to int, done bool) {
+func (t *arrayFraming) step(p []byte) (from, to int, done bool) {
 	for t.in.depth == 0 {
 		if from == len(p) {
 			return from, from, false
@@ -105,7 +104,7 @@ func (t *listSplitter) step(p []byte) (from, to int, done bool) {
 
 // separates takes a byte between elements and reports whether it ends an event
 // that has no element: the closing bracket, or what cannot be.
-func (t *listSplitter) separates(c byte) bool {
+func (t *arrayFraming) separates(c byte) bool {
 	switch {
 	case isSpace(c), t.now == beforeArray && c >= 0x80: // a byte order mark
 	case t.now == beforeArray && c == '[':
@@ -124,28 +123,27 @@ func (t *listSplitter) separates(c byte) bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-func (arrayFraming) next(s *Stream, buf []byte) int {
-	t := &s.list
+func (t *arrayFraming) next(s *Stream, buf []byte) int {
 	s.open = s.open || t.place == beforeArray
-	if s.split.pos == 0 && isSpace(buf[0]) {
+	if t.pos == 0 && isSpace(buf[0]) {
 		return 1
 	}
-	_, n, done := t.step(buf[s.split.pos:])
-	if s.split.pos += n; !done {
+	_, n, done := t.step(buf[t.pos:])
+	if t.pos += n; !done {
 		return 0
 	}
-	n, s.split.pos = s.split.pos, 0
+	n, t.pos = t.pos, 0
 	t.place = t.now
 	return n
 }
 
-func (arrayFraming) event(s *Stream, ev []byte) Mark {
+func (t *arrayFraming) event(s *Stream, ev []byte) Mark {
 	switch {
 	case len(ev) == 1 && isSpace(ev[0]):
 		return MarkComment
-	case s.list.bad:
+	case t.bad:
 		return MarkMalformed
-	case s.list.place == behindArray:
+	case t.place == behindArray:
 		return s.closeArray()
 	}
 	at := bytes.IndexByte(ev, '{')
@@ -163,32 +161,40 @@ func (s *Stream) closeArray() Mark {
 
 // rest finds nothing: the last event of a whole array is whole with its last
 // byte.
-func (arrayFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
+func (*arrayFraming) rest(*Stream, []byte) (Mark, bool) { return 0, false }
 
 // begun reports whether an element, or the comma before it, begins in b.
-func (arrayFraming) begun(b []byte) bool { return len(trimStart(b)) > 0 }
+func (*arrayFraming) begun(b []byte) bool { return len(trimStart(b)) > 0 }
 
-func (arrayFraming) large(s *Stream, part []byte) (int, bool) {
-	t := &s.list
-	if !s.big.begun {
-		s.big.begun = true
-		t.now, t.in, s.split.pos = t.place, balance{}, 0
+func (t *arrayFraming) flow(s *Stream, part []byte) (int, bool) {
+	if !t.large {
+		t.large, t.now, t.in, t.pos = true, t.place, balance{}, 0
 	}
 	from, n, done := t.step(part)
-	s.big.data(part[from:n])
+	s.large.feed(part[from:n])
 	if done {
 		t.place = t.now
 	}
 	return n, done
 }
 
+func (t *arrayFraming) flowEnd(s *Stream, doc []byte) Mark {
+	t.large = false
+	if len(doc) == 0 && t.place == behindArray {
+		return s.closeArray()
+	}
+	return s.judgeLarge(nil, doc)
+}
+
+func (*arrayFraming) pending(doc *condenser) (whole, half bool) { return doc.ended, len(doc.out) > 0 }
+
 // frame closes the array: its reader could not parse it else.
-func (arrayFraming) frame(s *Stream, _ string, data []byte) []byte {
-	if s.list.half || s.list.place == behindArray {
+func (t *arrayFraming) frame(_ string, data []byte) []byte {
+	if t.half || t.place == behindArray {
 		return nil
 	}
 	lead := ",\n"
-	if s.list.place == beforeArray || s.list.place == beforeFirst {
+	if t.place == beforeArray || t.place == beforeFirst {
 		lead = "["
 	}
 	return append(append([]byte(lead), data...), ']')
@@ -196,7 +202,7 @@ func (arrayFraming) frame(s *Stream, _ string, data []byte) []byte {
 
 // closeLarge leaves half an element as it is: to close its brackets would be to
 // make up an answer. Nothing can follow it then.
-func (arrayFraming) closeLarge(s *Stream) []byte {
-	s.list.half = s.list.half || s.big != nil
+func (t *arrayFraming) closeLarge() []byte {
+	t.half = t.half || t.large
 	return nil
 }

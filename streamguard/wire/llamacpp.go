@@ -8,7 +8,7 @@ import "net/url"
 var llamaCpp = &Format{
 	name: "llama.cpp completion", operation: "text_completion", generative: true,
 	match: func(string, *url.URL) (string, bool) { return "", false },
-	event: llamaEvent, large: llamaLarge, judge: wantObject(llamaJudge),
+	event: llamaEvent, judge: wantObject(llamaJudge),
 }
 
 // A llamaPart is one event, or a whole answer.
@@ -52,18 +52,6 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 		m |= MarkEnd | MarkFinal
 	}
 	return m
-}
-
-// llamaLarge takes an event that was too large to hold for content, unless it
-// is the last one, which repeats the prompt.
-func llamaLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || string(name) == "error" {
-		return s.noAnswer(name, p.topError, false, p)
-	}
-	if p.stop {
-		return MarkData | MarkContent | MarkEnd | MarkFinal
-	}
-	return MarkData | MarkContent
 }
 
 func llamaJudge(f *Format, a Answer, b []byte) Verdict {

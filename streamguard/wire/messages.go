@@ -9,7 +9,7 @@ import (
 func newMessages() *Format {
 	return &Format{
 		name: "messages", operation: "chat", generative: true, binds: bindsMessages,
-		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, large: messagesLarge, done: noSentinel,
+		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, done: noSentinel,
 		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 	}
 }
@@ -96,11 +96,6 @@ func (s *Stream) message(n *messageNote, problem func() *problem) Mark {
 		return MarkData | MarkEnd | MarkFinal
 	}
 	return s.typed(&n.typedEvent, problem)
-}
-
-func messagesLarge(s *Stream, name []byte, p *problem) Mark {
-	n := messageNote{typedEvent: largeTyped(name, p.eventType, p), stop: p.stopReason}
-	return s.message(&n, func() *problem { return p })
 }
 
 func messagesJudge(f *Format, a Answer, b []byte) Verdict {

@@ -8,7 +8,7 @@ func newOllama() *Format {
 	return &Format{
 		name: "ollama", operation: "chat", generative: true, defaultStream: true,
 		match: postTo("/api/chat", "/api/generate"), framing: ollamaFraming, shape: ollamaShape,
-		event: ollamaEvent, large: ollamaLarge, judge: wantObject(ollamaJudge),
+		event: ollamaEvent, judge: wantObject(ollamaJudge),
 		errorBody: ollamaError, abort: ollamaAbort,
 	}
 }
@@ -24,9 +24,9 @@ var ollamaEmbeddings = &Format{
 func ollamaFraming(first byte) framing {
 	switch first {
 	case 'd', 'e', 'i', 'r', ':':
-		return sseFraming{}
+		return &sseFraming{}
 	}
-	return lineFraming{}
+	return &lineFraming{}
 }
 
 // ollamaShape tells lines from one JSON value that is spread over several,
@@ -131,17 +131,6 @@ func (s *Stream) ollama(l *ollamaLine) Mark {
 		m |= MarkEnd | MarkFinal
 	}
 	return m
-}
-
-func ollamaLarge(s *Stream, name []byte, p *problem) Mark {
-	if p.topError || !p.answer {
-		return s.noAnswer(name, p.topError, false, p)
-	}
-	l := ollamaLine{pieces: pieces{content: true}, done: p.done || p.doneReason != ""}
-	if failedFinish([]byte(p.doneReason)) {
-		l.failed = p.doneReason
-	}
-	return s.ollama(&l)
 }
 
 func ollamaJudge(f *Format, a Answer, b []byte) Verdict {

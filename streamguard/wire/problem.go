@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strconv"
 	"strings"
 )
 
@@ -23,10 +22,8 @@ type problem struct {
 
 	message  string
 	hasError bool // a non-empty error, wherever it stands
-	// topError and choiceError tell two of the places apart.
-	topError, choiceError bool
-	flat                  bool // {"object":"error"} or {"type":"error"}
-	refused               bool // "success": false
+	flat     bool // {"object":"error"} or {"type":"error"}
+	refused  bool // "success": false
 	// succeeded and bare tell a body that is a message and nothing else.
 	succeeded bool        // "success": true
 	bare      bool        // a top-level message
@@ -37,38 +34,11 @@ type problem struct {
 	exception string      // AWS's name of the error
 	words     *Vocabulary // nil: the built-in words
 	wishes    wishes
-
-	// Marks of a large event.
-	eventType     string
-	responseState string
-	sequence      int64
-	stopReason    string
-	choices       int
-	choiceList    bool // a member that holds choices, if any
-	choice        struct{ index, finish string }
-	failedFinish  string
-	states        *choiceStates
-
-	candidates       int // Gemini's
-	candidate        struct{ index, finish string }
-	candidateStates  choiceStates
-	blocked          bool // promptFeedback.blockReason
-	answer           bool // Ollama's members of an answer
-	done             bool
-	stop             bool // it is the last of an answer
-	doneReason       string
-	deltaFinish      string
-	googleType       string // event_type
-	interactionState string
-	metrics          bool // Bedrock's end
-
-	ofChat, ofGemini, ofDashScope bool // there are members of that format
-	output                        dashScopeOutput
 }
 
 // inspect gathers what b says; it may be cut off.
 func inspect(b []byte) *problem {
-	p := &problem{sequence: -1}
+	p := &problem{}
 	f := fields{edges: problemEdges, sink: p}
 	f.feed(b)
 	f.close()
@@ -92,7 +62,6 @@ func isNumber(v []byte) bool { return len(v) > 0 && (v[0] == '-' || v[0]-'0' <= 
 
 // field implements fieldSink.
 func (p *problem) field(n node, kind byte, v []byte) {
-	p.member(n, kind)
 	if kind == kindFilled || kind == kindEmpty {
 		p.composite(n, kind == kindFilled)
 		return
@@ -120,12 +89,6 @@ func (p *problem) field(n node, kind byte, v []byte) {
 	case nSuccess:
 		p.refused = string(v) == "false"
 		p.succeeded = string(v) == "true"
-	case nSequence:
-		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			p.sequence = i
-		}
-	case nChoiceIndex, nCandidateIndex, nOutputIndex, nDone, nStop:
-		p.scalar(n, v, text)
 	default:
 		if text {
 			p.textField(n, v)
@@ -133,41 +96,10 @@ func (p *problem) field(n node, kind byte, v []byte) {
 	}
 }
 
-// member notes the members that only events of one format have.
-func (p *problem) member(n node, kind byte) {
-	switch n {
-	case nChoices:
-		p.ofChat, p.choiceList = true, true
-	case nUsage:
-		p.ofChat = p.ofChat || kind == kindFilled || kind == kindEmpty
-	case nCandidates, nFeedback, nUsageMetadata:
-		p.ofGemini = true
-	case nOutput:
-		p.ofDashScope = true
-	}
-}
-
-// scalar takes the fields of a large event that are no text.
-func (p *problem) scalar(n node, v []byte, text bool) {
-	switch {
-	case n == nDone:
-		p.answer, p.done = true, !text && string(v) == "true" || p.done
-	case text:
-	case n == nStop:
-		p.stop = string(v) == "true"
-	case n == nChoiceIndex:
-		p.choice.index = string(v)
-	case n == nCandidateIndex:
-		p.candidate.index = string(v)
-	case n == nOutputIndex:
-		p.output.index = string(v)
-	}
-}
-
 func (p *problem) textField(n node, v []byte) {
 	switch n {
 	case nError, nChoiceError:
-		p.errorAt(n, len(v) > 0)
+		p.hasError = p.hasError || len(v) > 0
 		first(&p.message, v)
 	case nFree:
 		p.free = p.free || len(v) > 0
@@ -185,7 +117,6 @@ func (p *problem) textField(n node, v []byte) {
 		}
 	case nType:
 		first(&p.topType, v)
-		p.eventType = string(v)
 		p.flat = p.flat || string(v) == "error"
 	case nID:
 		p.id = len(v) > 0
@@ -198,45 +129,8 @@ func (p *problem) textField(n node, v []byte) {
 		}
 	case nQuotaID:
 		p.daily = p.daily || strings.Contains(string(v), "PerDay")
-	case nResponseStatus:
-		p.responseState = string(v)
-	case nChoiceFinish:
-		p.choice.finish = string(v)
-	case nStopReason:
-		p.stopReason = string(v)
-	case nCandidateFinish:
-		p.candidate.finish = string(googleReason(v))
-	case nBlockReason:
-		p.blocked = len(googleReason(v)) > 0
-	case nResponse:
-		p.answer = true
-	case nDoneReason:
-		if string(v) != "null" {
-			p.doneReason = string(v)
-			p.answer = p.answer || len(v) > 0
-		}
-	case nOutputFinish:
-		p.output.finish = string(v)
-	case nOutputText:
-		p.output.said = true
-	case nDeltaFinish:
-		p.deltaFinish = string(v)
 	case nDeltaError:
 		first(&p.message, v)
-	case nEventType:
-		p.googleType = string(v)
-	case nInteractionStatus:
-		p.interactionState = string(v)
-	}
-}
-
-func (p *problem) errorAt(n node, filled bool) {
-	p.hasError = p.hasError || filled
-	switch n {
-	case nError:
-		p.topError = p.topError || filled
-	case nChoiceError:
-		p.choiceError = p.choiceError || filled
 	}
 }
 
@@ -244,26 +138,8 @@ func (p *problem) errorAt(n node, filled bool) {
 func (p *problem) composite(n node, filled bool) {
 	switch n {
 	case nError, nResponseError, nTencentError, nChoiceError:
-		p.errorAt(n, filled)
+		p.hasError = p.hasError || filled
 	case nFree, nErrors:
 		p.free = p.free || filled
-	case nChoice:
-		p.choices++
-		if p.states != nil {
-			if p.states.saw(choiceIndex([]byte(p.choice.index)), []byte(p.choice.finish)) {
-				p.failedFinish = p.choice.finish
-			}
-		}
-		p.choice.index, p.choice.finish = "", ""
-	case nCandidate:
-		p.candidates++
-		p.candidateStates.saw(choiceIndex([]byte(p.candidate.index)), []byte(p.candidate.finish))
-		p.candidate.index, p.candidate.finish = "", ""
-	case nMessage:
-		p.answer = true
-	case nMetrics:
-		p.metrics = true
-	case nOutput, nOutputChoice:
-		p.output.end(n == nOutputChoice)
 	}
 }

@@ -9,7 +9,7 @@ import (
 func newResponses() *Format {
 	return &Format{
 		name: "responses", operation: "chat", generative: true, binds: bindsResponses,
-		match: matchResponses, types: []string{"response."}, event: responsesEvent, large: responsesLarge, done: noSentinel,
+		match: matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
 		judge: wantObject(responsesJudge), abort: responsesAbort,
 	}
 }
@@ -99,14 +99,6 @@ func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
 		return s.typedContent(&n.typedEvent, problem)
 	}
 	return s.typed(&n.typedEvent, problem)
-}
-
-func responsesLarge(s *Stream, name []byte, p *problem) Mark {
-	// response.error is an error only in an event that says so by its type.
-	n := responsesNote{typedEvent: largeTyped(name, p.eventType, p), seq: p.sequence}
-	n.status = []byte(p.responseState)
-	s.seq = max(s.seq, n.seq)
-	return s.responses(&n, func() *problem { return p })
 }
 
 // A responseBody is what a whole response says.

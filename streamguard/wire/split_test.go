@@ -358,7 +358,7 @@ func FuzzLarge(f *testing.F) {
 			return
 		}
 		ev := event(name, data)
-		for _, format := range []*wire.Format{wire.Chat, wire.Responses, wire.Messages, wire.Gemini, wire.Cohere, wire.Interactions} {
+		for _, format := range []*wire.Format{wire.Chat, wire.Responses, wire.Messages, wire.Gemini, wire.Cohere, wire.Interactions, wire.Ollama, wire.DashScope} {
 			whole, want := play(t, format, ev)
 			s := format.NewStream(wire.StreamOptions{})
 			r := rand.New(rand.NewPCG(seed, 3))

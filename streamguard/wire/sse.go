@@ -2,23 +2,20 @@ package wire
 
 import (
 	"bytes"
-	"strconv"
 )
 
 // sseFraming is the event-stream format of the WHATWG HTML standard, read with
 // some patience: an event at the end of the body needs no blank line, and two
 // fields of the field are known: llama.cpp's "error: {…}" and DashScope's
 // comment ":HTTP_STATUS/429".
-type sseFraming struct{}
-
-// A splitter is where Next is in the event it looks for the end of.
-type splitter struct {
-	line  int    // where the current line begins
+type sseFraming struct {
+	line  int    // where the current line of the event that next looks for begins
 	pos   int    // up to where it was searched
-	begun bool   // a byte order mark was looked for
+	start bool   // a byte order mark was looked for
 	cr    bool   // the last event ended with a CR whose LF may follow
 	tail  bool   // the last event is that LF
 	eol   string // the stream's first line end
+	large sseLarge
 }
 
 // window is how far lineEnd looks for an LF before it looks for a CR, so that
@@ -44,8 +41,7 @@ func lineEnd(b []byte, i int) int {
 	return -1
 }
 
-func (sseFraming) next(s *Stream, buf []byte) int {
-	t := &s.split
+func (t *sseFraming) next(_ *Stream, buf []byte) int {
 	if t.cr {
 		t.cr = false
 		if buf[0] == '\n' {
@@ -54,11 +50,11 @@ func (sseFraming) next(s *Stream, buf []byte) int {
 		}
 	}
 	t.tail = false
-	if !t.begun {
+	if !t.start {
 		if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
 			return 0
 		}
-		t.begun = true
+		t.start = true
 		if bytes.HasPrefix(buf, []byte(bom)) {
 			t.line, t.pos = len(bom), len(bom)
 		}
@@ -104,176 +100,8 @@ func lineEndOf(b []byte) string {
 	return "\n"
 }
 
-// parts are the fields of one event.
-type parts struct {
-	name, data, failure []byte
-	bare                []byte // a line that begins as JSON where a field is due
-	at                  int    // where data begins in the event, -1 if it was put together
-	lines               int    // of data
-}
-
-// take applies one line, given without its end; start is where it begins.
-func (e *parts) take(s *Stream, line []byte, start int) {
-	colon := bytes.IndexByte(line, ':')
-	if colon == 0 {
-		s.comment(line[1:])
-		return
-	}
-	field, value := line, line[len(line):]
-	at := start + len(line)
-	if colon > 0 {
-		field, value = line[:colon], line[colon+1:]
-		at = start + colon + 1
-		if len(value) > 0 && value[0] == ' ' {
-			value = value[1:]
-			at++
-		}
-	}
-	switch string(field) {
-	case "data":
-		e.lines++
-		switch e.lines {
-		case 1:
-			e.data, e.at = value, at
-			return
-		case 2:
-			s.join = append(s.join[:0], e.data...)
-		}
-		s.join = append(append(s.join, '\n'), value...)
-		e.data, e.at = s.join, -1
-	case "event":
-		e.name = value
-	case "error":
-		e.failure = value
-	default:
-		if line[0] == '{' || line[0] == '[' {
-			e.bare = line
-		}
-	}
-}
-
-// comment reads DashScope's, which tells the status of an error that follows.
-func (s *Stream) comment(b []byte) {
-	rest, ok := bytes.CutPrefix(b, []byte("HTTP_STATUS/"))
-	if !ok || len(rest) > 3 {
-		return
-	}
-	s.template.forget() // an event that is skipped would not take it back
-	s.status = 0
-	if n, err := strconv.Atoi(string(rest)); err == nil && n >= 400 && n <= 599 {
-		s.status = n
-	}
-}
-
-// split takes an event apart; its last line needs no end.
-func (sseFraming) split(s *Stream, ev []byte) parts {
-	var e parts
-	start := 0
-	if len(ev) >= len(bom) && string(ev[:len(bom)]) == bom {
-		start = len(bom)
-	}
-	for start < len(ev) {
-		j := lineEnd(ev, start)
-		if j < 0 {
-			j = len(ev)
-		}
-		if j > start {
-			e.take(s, ev[start:j], start)
-		}
-		start = j + 1
-	}
-	return e
-}
-
-func (f sseFraming) event(s *Stream, ev []byte) Mark {
-	if s.split.tail && string(ev) == "\n" {
-		return 0
-	}
-	if isBare(ev) && !s.f.endless {
-		if m, ok := s.bare(ev); ok {
-			return m
-		}
-		return MarkComment
-	}
-	e := f.split(s, ev)
-	if len(e.failure) > 0 && !s.f.endless {
-		return s.failureField(e.failure)
-	}
-	if m, found := s.fields(&e, ev); found {
-		return m
-	}
-	return MarkComment
-}
-
-// fields judges an event's data and then what stands beside it without a field;
-// found is false if there is nothing to judge.
-func (s *Stream) fields(e *parts, ev []byte) (m Mark, found bool) {
-	if len(trim(e.data)) > 0 {
-		m, found = s.judge(e.name, e.data, ev, e.at), true
-	}
-	if e.bare != nil && !s.f.endless && m&MarkMalformed == 0 {
-		if f, ok := s.bare(e.bare); ok {
-			m, found = m|f, true
-		}
-	}
-	return m, found
-}
-
-// isBare reports whether an event begins as JSON where a field is due.
-func isBare(ev []byte) bool {
-	b := trimStart(ev)
-	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
-}
-
-// bare judges JSON without a field, in a line or as the whole event, which is
-// how gateways and Google tell of an error in the middle of a stream
-// (googleapis/js-genai#1973); ok is false if it is no error.
-func (s *Stream) bare(ev []byte) (m Mark, ok bool) {
-	b := trim(trimStart(ev))
-	if i := lineEnd(b, 0); i >= 0 && valid(b[:i]) {
-		b = b[:i]
-	}
-	if s.final || b[0] == '[' && !oneObject(b) || !valid(b) {
-		return 0, false
-	}
-	p := inspect(b)
-	if !p.plainError() {
-		return 0, false
-	}
-	m = s.fail(p)
-	s.count(m)
-	return m, true
-}
-
-// failureField judges llama.cpp's error field, whose value is the error object
-// itself (ggml-org/llama.cpp#16104).
-func (s *Stream) failureField(b []byte) Mark {
-	if s.final {
-		return 0
-	}
-	p := inspect(b)
-	p.hasError = true
-	m := s.fail(p)
-	s.count(m)
-	return m
-}
-
-func (f sseFraming) rest(s *Stream, b []byte) (Mark, bool) {
-	if isBare(b) && !s.f.endless {
-		return s.bare(b)
-	}
-	e := f.split(s, b)
-	if len(e.failure) > 0 && !s.f.endless && valid(e.failure) {
-		return s.failureField(e.failure), true
-	}
-	if data := trim(e.data); len(data) > 0 && string(data) != "[DONE]" && !valid(data) {
-		return 0, false
-	}
-	return s.fields(&e, b)
-}
-
 // begun reports whether a line begins in b that is not a comment.
-func (sseFraming) begun(b []byte) bool {
+func (*sseFraming) begun(b []byte) bool {
 	b = bytes.TrimPrefix(b, []byte(bom))
 	for len(b) > 0 {
 		j := lineEnd(b, 0)
@@ -286,4 +114,50 @@ func (sseFraming) begun(b []byte) bool {
 		b = b[min(len(b), j+1):]
 	}
 	return false
+}
+
+func (t *sseFraming) frame(name string, data []byte) []byte {
+	eol := t.lineEnd()
+	var b []byte
+	if t.cr && eol != "\r" {
+		// The body ended within the last blank line's CR LF. Many decoders split
+		// at LF alone: to them there was no blank line yet.
+		b = append(b, '\n')
+	}
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), eol...)
+	}
+	b = append(append(append(b, "data: "...), data...), eol...)
+	return append(b, eol...)
+}
+
+func (t *sseFraming) lineEnd() string {
+	switch {
+	case t.eol != "":
+		return t.eol
+	case t.cr:
+		return "\r"
+	}
+	return "\n"
+}
+
+// closeLarge ends the line and then the event: if the line was just over, the
+// first of the two line ends is the blank line and the second one more, which
+// says nothing.
+func (t *sseFraming) closeLarge() []byte {
+	eol := t.lineEnd()
+	if t.large.under && t.large.lineLen == 0 {
+		if t.large.cr && eol != "\r" {
+			return []byte("\n" + eol) // the LF of the line's own CR LF
+		}
+		return []byte(eol)
+	}
+	return []byte(eol + eol)
+}
+
+// Comments reports whether the stream's framing has comments: lines that begin
+// with a colon.
+func (s *Stream) Comments() bool {
+	_, ok := s.framing.(*sseFraming)
+	return ok
 }

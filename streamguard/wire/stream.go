@@ -53,11 +53,11 @@ type Stream struct {
 	lenient bool
 	words   *Vocabulary
 
-	split    splitter
-	list     listSplitter // of a JSON array
+	sse      sseFraming // the usual framing
+	lead     int        // how much white space choose has seen
 	template template
-	join     []byte // data of several lines
-	big      *largeEvent
+	join     []byte     // data of several lines
+	large    *condenser // of an event that is too large to hold, while there is one
 
 	events  int
 	content bool
@@ -76,7 +76,8 @@ type Stream struct {
 	status  int       // told by a comment, see sseFraming
 }
 
-// A framing tells how the events of a stream are told apart.
+// A framing tells how the events of a stream are told apart, and remembers where
+// it is in them.
 type framing interface {
 	// next is Stream.Next.
 	next(s *Stream, buf []byte) int
@@ -87,19 +88,23 @@ type framing interface {
 	// begun reports whether an event, and not just a comment, begins in what
 	// rest has not found to be whole.
 	begun(b []byte) bool
-	// large goes on with an event that is too large to hold; close ends it.
-	large(s *Stream, part []byte) (n int, done bool)
+	// flow gives the data of an event that is too large to hold to s.large as it
+	// comes; flowEnd judges what is left of it once it is over, and pending
+	// reports what it is where the body ends before.
+	flow(s *Stream, part []byte) (n int, done bool)
+	flowEnd(s *Stream, doc []byte) Mark
+	pending(doc *condenser) (whole, half bool)
 	// frame puts an event of the library's own into the stream's form.
-	frame(s *Stream, name string, data []byte) []byte
+	frame(name string, data []byte) []byte
 	// closeLarge returns what ends a half-sent event.
-	closeLarge(s *Stream) []byte
+	closeLarge() []byte
 }
 
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
 	s := &Stream{f: f, by: f, lenient: o.Lenient, words: o.Words, seq: -1}
 	if f.framing == nil {
-		s.framing = sseFraming{}
+		s.framing = &s.sse
 	}
 	return s
 }
@@ -109,20 +114,18 @@ func (s *Stream) choose(buf []byte) bool {
 	if s.framing != nil {
 		return true
 	}
-	t := &s.split
-	if t.pos == 0 {
+	if s.lead == 0 {
 		if len(buf) < len(bom) && string(buf) == bom[:len(buf)] {
 			return false
 		}
 		if bytes.HasPrefix(buf, []byte(bom)) {
-			t.pos = len(bom)
+			s.lead = len(bom)
 		}
 	}
-	if t.pos = skipSpace(buf, min(t.pos, len(buf))); t.pos == len(buf) {
+	if s.lead = skipSpace(buf, min(s.lead, len(buf))); s.lead == len(buf) {
 		return false // no byte is looked at twice
 	}
-	s.framing = s.f.framing(buf[t.pos])
-	t.pos = 0
+	s.framing = s.f.framing(buf[s.lead])
 	return true
 }
 
@@ -166,13 +169,11 @@ func (s *Stream) Event(ev []byte) Mark {
 func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
 	if !s.choose(part) {
 		s.framing = s.form()
-		s.split.pos = 0
 	}
-	if s.big == nil {
-		s.big = newLargeEvent()
+	if s.large == nil {
+		s.large = &condenser{}
 	}
-	n, done = s.framing.large(s, part)
-	if !done {
+	if n, done = s.framing.flow(s, part); !done {
 		return n, false, 0
 	}
 	return n, true, s.endLarge()
@@ -182,7 +183,7 @@ func (s *Stream) Large(part []byte) (n int, done bool, m Mark) {
 // own. It counts as whole if its data is [DONE] or parses. A large event that
 // is under way ends here; b is what Large has not been given.
 func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
-	if s.big == nil {
+	if s.large == nil {
 		if !s.choose(b) {
 			return 0, false
 		}
@@ -192,14 +193,46 @@ func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 		}
 		return m, whole
 	}
-	s.framing.large(s, b)
-	if !s.big.whole() {
-		s.half = !s.big.blank()
-		s.big = nil
+	s.framing.flow(s, b)
+	if whole, s.half = s.framing.pending(s.large); !whole {
+		s.large = nil
 		return 0, false
 	}
+	s.half = false
 	return s.endLarge(), true
 }
+
+// endLarge judges the large event that is over.
+func (s *Stream) endLarge() Mark {
+	doc := s.large.close()
+	s.large = nil
+	s.template.forget()
+	return s.framing.flowEnd(s, doc)
+}
+
+// judgeLarge judges what is left of the data of a large event.
+func (s *Stream) judgeLarge(name, doc []byte) Mark {
+	if len(doc) == 0 {
+		return MarkComment
+	}
+	m := s.judge(name, doc, nil, -1)
+	switch {
+	case m == MarkMalformed: // nobody validates so much
+		m = MarkData | MarkContent
+		if p := inspect(doc); p.plainError() {
+			m = s.fail(p)
+		}
+		s.count(m)
+	case m&MarkData != 0 && s.by.types == nil && s.f.event != nil:
+		m |= MarkContent // whatever it is
+		s.content = true
+	}
+	return m
+}
+
+// LargeData reports whether a large event is under way that has data, and not
+// just a comment.
+func (s *Stream) LargeData() bool { return s.large != nil && len(s.large.out) > 0 }
 
 // Complete reports whether the stream has come to its logical end, a failed
 // one included. A format without a known end is always complete.
@@ -242,11 +275,11 @@ func (s *Stream) Abort(status int, code, message string) []byte {
 	}
 	if s.f.abort != nil {
 		name, data := s.f.abort(s, status, code, message)
-		return s.form().frame(s, name, data)
+		return s.form().frame(name, data)
 	}
-	return s.form().frame(s, "", append(append([]byte(`{"error":`), chatError("server_error", code, message)...), '}'))
+	return s.form().frame("", append(append([]byte(`{"error":`), chatError("server_error", code, message)...), '}'))
 }
 
 // CloseLarge returns what ends an event of which a part was sent, so that
 // another can follow. It may be empty.
-func (s *Stream) CloseLarge() []byte { return s.form().closeLarge(s) }
+func (s *Stream) CloseLarge() []byte { return s.form().closeLarge() }

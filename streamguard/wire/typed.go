@@ -40,17 +40,6 @@ func (e *typedEvent) named(name []byte) {
 	}
 }
 
-// largeTyped is the event that was too large to hold; typ is "" if its data
-// names none.
-func largeTyped(name []byte, typ string, p *problem) typedEvent {
-	e := typedEvent{typ: name, failed: p.topError, said: true}
-	if typ != "" {
-		e.typ = []byte(typ)
-	}
-	e.named(name)
-	return e
-}
-
 // typed gives the marks of an event whose type means nothing special: data of
 // the format if its type is one of the format's, unless it has an error of its
 // own or looks like one. problem is called where there may be an error.
