@@ -9,13 +9,13 @@ import (
 // fields of the field are known: llama.cpp's "error: {…}" and DashScope's
 // comment ":HTTP_STATUS/429".
 type sseFraming struct {
-	line  int    // where the current line of the event that next looks for begins
-	pos   int    // up to where it was searched
-	start bool   // a byte order mark was looked for
-	cr    bool   // the last event ended with a CR whose LF may follow
-	tail  bool   // the last event is that LF
-	eol   string // the stream's first line end
-	large sseLarge
+	line  int       // where the current line of the event that next looks for begins
+	pos   int       // up to where it was searched
+	start bool      // a byte order mark was looked for
+	cr    bool      // the last event ended with a CR whose LF may follow
+	tail  bool      // the last event is that LF
+	eol   string    // the stream's first line end
+	large *sseLarge // nil unless an event flows through
 }
 
 // window is how far lineEnd looks for an LF before it looks for a CR, so that
@@ -146,7 +146,7 @@ func (t *sseFraming) lineEnd() string {
 // says nothing.
 func (t *sseFraming) closeLarge() []byte {
 	eol := t.lineEnd()
-	if t.large.under && t.large.lineLen == 0 {
+	if t.large != nil && t.large.lineLen == 0 {
 		if t.large.cr && eol != "\r" {
 			return []byte("\n" + eol) // the LF of the line's own CR LF
 		}

@@ -3,7 +3,6 @@ package wire
 // sseLarge is where an event is that is read in pieces: its lines are told
 // apart byte by byte, its data goes to the condenser.
 type sseLarge struct {
-	under   bool // an event is under way
 	field   [16]byte
 	n       int // of field
 	part    linePart
@@ -27,10 +26,10 @@ const (
 )
 
 func (t *sseFraming) flow(s *Stream, part []byte) (int, bool) {
-	l := &t.large
-	if !l.under {
-		*l = sseLarge{under: true, name: l.name[:0]}
+	if t.large == nil {
+		t.large = &sseLarge{}
 	}
+	l := t.large
 	for i := 0; i < len(part); {
 		if !l.begun {
 			if part[i] == bom[l.bom] {
@@ -150,8 +149,9 @@ func (l *sseLarge) endLine(doc *condenser) {
 }
 
 func (t *sseFraming) flowEnd(s *Stream, doc []byte) Mark {
-	t.large.under = false
-	return s.judgeLarge(t.large.name, doc)
+	name := t.large.name
+	t.large = nil
+	return s.judgeLarge(name, doc)
 }
 
 // pending takes data that is a whole value for a whole event, and what is more

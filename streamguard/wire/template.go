@@ -29,7 +29,7 @@ const (
 	// maxTemplate bounds what is kept of an event.
 	maxTemplate = 4 << 10
 	maxNeutral  = 2
-	usualEvent  = 512
+	usualEvent  = 320
 	// holeDepth stands for how deep a value may lie already. It is too much, so
 	// that a value that nests too deeply is never taken for valid.
 	holeDepth = 64
@@ -73,6 +73,9 @@ func (t *template) remember(ev []byte, at int) {
 	}
 	if t.buf == nil {
 		t.buf = t.room[:0]
+	}
+	if cap(t.buf) < len(ev) {
+		t.buf = make([]byte, 0, len(ev))
 	}
 	t.buf, t.holes, t.content, t.counter, t.count = t.buf[:0], 0, -1, -1, -1
 	t.head = 0
