@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +12,7 @@ import (
 func newBedrock() *Format {
 	return &Format{
 		name: "bedrock", operation: "chat", generative: true, binds: bindsBedrock | bindsMessages, pathStream: true, anyBody: true,
-		match: matchBedrock, framing: func(byte) framing { return &frameFraming{} }, shape: bedrockShape,
+		match: matchBedrock, framing: func(s *Stream, _ byte) framing { return &s.frames }, frame: bedrockFrame, unwrap: bedrockUnwrap, shape: bedrockShape,
 		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 	}
 }
@@ -61,12 +60,18 @@ func bedrockShape(head []byte, contentType string, stream bool) Shape {
 // isChunk reports whether the frame's payload wraps a model's own event.
 func (h *frameHead) isChunk() bool { return h.tells() && string(h.eventType) == "chunk" }
 
-// bedrock judges one frame; unwrapped says that payload is the event that was in
-// a chunk.
-func (s *Stream) bedrock(h *frameHead, payload []byte, unwrapped bool) Mark {
+func bedrockUnwrap(h frameHead) *base64Member {
+	if h.isChunk() {
+		return &base64Member{name: chunkMember}
+	}
+	return nil
+}
+
+// bedrockFrame judges a frame; that of a chunk wraps a model's own event.
+func bedrockFrame(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark {
 	switch {
 	case !h.tells():
-		return s.fail(bedrockProblem(h, inspect(payload)))
+		return s.fail(bedrockProblem(&h, inspect(payload)))
 	case unwrapped:
 		return s.modelEvent(payload)
 	case h.isChunk():
@@ -131,50 +136,8 @@ func (s *Stream) converse(eventType []byte, said bool, stop []byte) Mark {
 	return 0
 }
 
-// A chunkReader takes the model's event out of a chunk's payload that comes in
-// pieces.
-type chunkReader struct {
-	key   int // how much of chunkKey was seen
-	over  bool
-	group [4]byte // of base64
-	n     int
-}
-
-const chunkKey = `"bytes":"`
-
-// feed gives doc what the pieces of payload hold.
-func (r *chunkReader) feed(b []byte, doc *condenser) {
-	for _, c := range b {
-		switch {
-		case r.over:
-			return
-		case r.key < len(chunkKey):
-			switch c {
-			case chunkKey[r.key]:
-				r.key++
-			case chunkKey[0]:
-				r.key = 1
-			default:
-				r.key = 0
-			}
-		case c == '"':
-			r.over = true
-		default:
-			r.group[r.n] = c
-			if r.n++; r.n == len(r.group) {
-				r.n = 0
-				var out [3]byte
-				n, _ := base64.StdEncoding.Decode(out[:], r.group[:]) // an error ends the text
-				doc.feed(out[:n])
-			}
-		}
-	}
-}
-
-// tells reports whether the frame is an event, and no error.
-func (h *frameHead) tells() bool {
-	return string(h.messageType) != "exception" && string(h.messageType) != "error"
-}
+// chunkMember holds the event of a chunk.
+const chunkMember = "bytes"
 
 // bedrockProblem gives p the name of the exception.
 func bedrockProblem(h *frameHead, p *problem) *problem {

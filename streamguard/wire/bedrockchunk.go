@@ -11,7 +11,7 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 	var encoded []byte
 	p := parse(payload)
 	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "bytes" {
+		if string(p.name) == chunkMember {
 			encoded = text(p.raw())
 			continue
 		}

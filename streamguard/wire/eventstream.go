@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -66,7 +67,7 @@ func (*frameFraming) event(s *Stream, ev []byte) Mark {
 	if s.final {
 		return 0
 	}
-	m := s.bedrock(&h, body[headers:], false)
+	m := s.f.frame(s, h, body[headers:], false)
 	s.count(m)
 	switch {
 	case m != MarkData|MarkContent:
@@ -147,6 +148,11 @@ func (h *frameHead) set(name, value []byte) {
 	}
 }
 
+// tells reports whether the frame is an event, and no error.
+func (h *frameHead) tells() bool {
+	return string(h.messageType) != "exception" && string(h.messageType) != "error"
+}
+
 // A largeFrame is a frame that flows through: its beginning is kept for its
 // headers, its payload goes by.
 type largeFrame struct {
@@ -157,7 +163,7 @@ type largeFrame struct {
 	sum     uint32 // CRC of all but the last four bytes
 	last    [4]byte
 	bad     bool // it cannot be a frame
-	inner   *chunkReader
+	inner   *base64Member
 }
 
 // flow takes a frame as it comes. One that cannot be a frame never ends.
@@ -180,12 +186,12 @@ func (t *frameFraming) flow(s *Stream, part []byte) (int, bool) {
 		return i, false
 	}
 	n := min(len(part)-i, l.size-l.seen)
-	l.take(s.large, part[i:i+n])
+	l.take(s, part[i:i+n])
 	return i + n, l.seen == l.size || l.bad
 }
 
 // take reads bytes behind the prelude.
-func (l *largeFrame) take(doc *condenser, b []byte) {
+func (l *largeFrame) take(s *Stream, b []byte) {
 	at := l.seen
 	l.seen += len(b)
 	body := b[:max(0, min(len(b), l.size-4-at))]
@@ -195,16 +201,15 @@ func (l *largeFrame) take(doc *condenser, b []byte) {
 		n := min(want, len(body))
 		l.head = append(l.head, body[:n]...)
 		if body = body[n:]; n == want {
-			if h, _ := readFrameHead(l.head[preludeSize:]); h.isChunk() {
-				l.inner = &chunkReader{}
-			}
+			h, _ := readFrameHead(l.head[preludeSize:])
+			l.inner = s.f.unwrap(h)
 		}
 	}
 	if l.inner != nil {
-		l.inner.feed(body, doc)
+		l.inner.feed(body, s.large)
 		return
 	}
-	doc.feed(body)
+	s.large.feed(body)
 }
 
 // flowEnd judges the frame that is over by its headers and what is left of its
@@ -219,7 +224,7 @@ func (t *frameFraming) flowEnd(s *Stream, doc []byte) Mark {
 	if s.final {
 		return 0
 	}
-	m := s.bedrock(&h, doc, l.inner != nil)
+	m := s.f.frame(s, h, doc, l.inner != nil)
 	if m == MarkMalformed {
 		m = MarkData | MarkContent // nobody validates so much
 	}
@@ -229,3 +234,43 @@ func (t *frameFraming) flowEnd(s *Stream, doc []byte) Mark {
 
 // pending finds nothing whole, as rest does.
 func (*frameFraming) pending(*condenser) (whole, half bool) { return false, true }
+
+// A base64Member takes what a member of an object holds in base64 out of a
+// document that comes in pieces, without white space around its colon.
+type base64Member struct {
+	name  string
+	key   int // how much of the member's beginning was seen
+	over  bool
+	group [4]byte // of base64
+	n     int
+}
+
+// feed gives doc what the pieces of payload hold.
+func (r *base64Member) feed(b []byte, doc *condenser) {
+	start := `"` + r.name + `":"`
+	for _, c := range b {
+		switch {
+		case r.over:
+			return
+		case r.key < len(start):
+			switch c {
+			case start[r.key]:
+				r.key++
+			case start[0]:
+				r.key = 1
+			default:
+				r.key = 0
+			}
+		case c == '"':
+			r.over = true
+		default:
+			r.group[r.n] = c
+			if r.n++; r.n == len(r.group) {
+				r.n = 0
+				var out [3]byte
+				n, _ := base64.StdEncoding.Decode(out[:], r.group[:]) // an error ends the text
+				doc.feed(out[:n])
+			}
+		}
+	}
+}

@@ -25,10 +25,15 @@ type Format struct {
 	match func(method string, u *url.URL) (endpoint string, ok bool)
 	// framing returns how a stream's events are told apart by its first byte
 	// that is no white space, 0 if there is none; nil is SSE.
-	framing func(first byte) framing
+	framing func(s *Stream, first byte) framing
 	// shape tells what an answer is by its first bytes where Sniff does not
 	// know; nil is Sniff.
 	shape func(head []byte, contentType string, stream bool) Shape
+	// frame judges a frame of the AWS event stream; unwrapped says that payload is
+	// the event within. unwrap returns what takes that out of the payload of a
+	// frame with these headers, nil if there is none.
+	frame  func(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark
+	unwrap func(h frameHead) *base64Member
 	// event judges the data of one event, which begins as JSON does; name is
 	// the event field of SSE. nil takes anything that parses for data.
 	event func(s *Stream, name, data []byte) Mark

@@ -70,11 +70,11 @@ func versionStart(path string, i int) int {
 	return j
 }
 
-func geminiFraming(first byte) framing {
+func geminiFraming(s *Stream, first byte) framing {
 	if first == '[' {
 		return &arrayFraming{}
 	}
-	return &sseFraming{}
+	return &s.sse
 }
 
 func geminiShape(head []byte, _ string, stream bool) Shape {

@@ -21,10 +21,10 @@ var ollamaEmbeddings = &Format{
 }
 
 // ollamaFraming allows for gateways that turn the stream into an event stream.
-func ollamaFraming(first byte) framing {
+func ollamaFraming(s *Stream, first byte) framing {
 	switch first {
 	case 'd', 'e', 'i', 'r', ':':
-		return &sseFraming{}
+		return &s.sse
 	}
 	return &lineFraming{}
 }

@@ -53,8 +53,9 @@ type Stream struct {
 	lenient bool
 	words   *Vocabulary
 
-	sse      sseFraming // the usual framing
-	lead     int        // how much white space choose has seen
+	sse      sseFraming   // the usual framing
+	frames   frameFraming // of a format that has frames
+	lead     int          // how much white space choose has seen
 	template template
 	join     []byte     // data of several lines
 	large    *condenser // of an event that is too large to hold, while there is one
@@ -125,14 +126,14 @@ func (s *Stream) choose(buf []byte) bool {
 	if s.lead = skipSpace(buf, min(s.lead, len(buf))); s.lead == len(buf) {
 		return false // no byte is looked at twice
 	}
-	s.framing = s.f.framing(buf[s.lead])
+	s.framing = s.f.framing(s, buf[s.lead])
 	return true
 }
 
 // form returns the stream's framing, the format's usual one before it shows.
 func (s *Stream) form() framing {
 	if s.framing == nil {
-		return s.f.framing(0)
+		return s.f.framing(s, 0)
 	}
 	return s.framing
 }
