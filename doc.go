@@ -113,6 +113,17 @@
 // knock before. A chain passes over it at no cost (rate_limited); a stack alone
 // answers with a local 429. That is no failure of a breaker (the upstream's own
 // 429 was one) and ends by itself.
+//
+// A wait that fits into retry.max_backoff (30 s) is no hold: a stack without a
+// chain waits it out and tries again, since nobody else could answer, as it does
+// for a Retry-After of 20 s; a caller with less time than that sets a deadline,
+// and then has the answer at once. Where a chain moves on in place of such a wait,
+// the key is held for the calls that follow. A call meets one hold, its model's or
+// its account's, the one that ends last. Where the upstream named no time (no
+// credit: 5 minutes) the end is a guess, a reason for a chain to ask somebody else
+// and none for a stack to refuse. Only calls that run a model meet holds and set
+// them: GET /v1/models goes to a held account, or discovery would call it offline.
+//
 // A stack is one account, whatever credentials its requests carry: tenants with
 // keys of their own take a stack each, under a name each.
 // limits.preempt holds already when a good answer says that nothing remains; off,

@@ -161,9 +161,9 @@ func (b *Breaker) admitSlow(p *Permit, e *entry) error {
 	now := b.core.now()
 	b.mu.Lock()
 	w := b.word.Load()
-	if rejected := b.rejection(w, now); rejected != nil {
+	if rejected, no := b.rejection(w, now); no {
 		b.mu.Unlock()
-		return rejected
+		return errorOf(rejected, true)
 	}
 	changed := stateOf(w) == Open
 	if changed {
@@ -184,36 +184,39 @@ func (b *Breaker) admitSlow(p *Permit, e *entry) error {
 	return nil
 }
 
-// rejection says why a call may not pass at now, nil if it may. b.mu is held.
-func (b *Breaker) rejection(w uint64, now time.Duration) *OpenError {
+// rejection says why a call may not pass at now, false if it may. b.mu is held.
+func (b *Breaker) rejection(w uint64, now time.Duration) (OpenError, bool) {
 	var end time.Duration
 	switch stateOf(w) {
 	case Closed:
-		return nil
+		return OpenError{}, false
 	case Open:
 		end = b.until
 	case HalfOpen:
 		if b.taken == 0 {
-			return nil
+			return OpenError{}, false
 		}
 		end = b.lease
 	}
 	if now >= end {
-		return nil
+		return OpenError{}, false
 	}
-	return &OpenError{
+	return OpenError{
 		Provider:   b.core.events.provider,
 		Key:        b.key,
 		State:      stateOf(w),
 		RetryAfter: end - now,
-	}
+	}, true
 }
 
 // Peek returns the error that [Breaker.Admit] would return now, nil if it
 // would admit. It takes no place and changes nothing.
-func (b *Breaker) Peek() *OpenError {
+func (b *Breaker) Peek() *OpenError { return errorOf(b.Rejects()) }
+
+// Rejects is [Breaker.Peek] without an allocation.
+func (b *Breaker) Rejects() (OpenError, bool) {
 	if b.core.off || stateOf(b.word.Load()) == Closed {
-		return nil
+		return OpenError{}, false
 	}
 	now := b.core.now()
 	b.mu.Lock()
@@ -356,8 +359,7 @@ func (b *Breaker) Snapshot() Snapshot {
 	case HalfOpen:
 		s.Successes = int(b.count)
 	}
-	if r := b.rejection(w, now); r != nil {
-		s.RetryAfter = r.RetryAfter
-	}
+	r, _ := b.rejection(w, now)
+	s.RetryAfter = r.RetryAfter
 	return s
 }

@@ -3,6 +3,7 @@ package breaker
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -66,4 +67,15 @@ func (e *OpenError) HTTPStatus() int {
 		return http.StatusTooManyRequests
 	}
 	return http.StatusServiceUnavailable
+}
+
+// errorOf is a rejection as an error, nil for none.
+func errorOf(e OpenError, rejected bool) *OpenError {
+	if !rejected {
+		return nil
+	}
+	if e.Full { // the error may outlive the text that the key is a piece of
+		e.Key = strings.Clone(e.Key)
+	}
+	return new(e)
 }

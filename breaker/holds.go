@@ -27,9 +27,9 @@ type Hold struct {
 	Kind string
 	// RetryAfter is how long the hold lasts from now on.
 	RetryAfter time.Duration
-	// Named is the part of RetryAfter that the upstream named. The rest is a
-	// guess, a reason to ask another upstream first but not to refuse a call.
-	Named time.Duration
+	// Guess says that the upstream named no time: a reason to ask another
+	// upstream first but not to refuse a call.
+	Guess bool
 }
 
 // Holds keeps the holds of one account with a provider: of the account itself,
@@ -38,12 +38,12 @@ type Hold struct {
 // keys of a megabyte too. Time is monotonic. No goroutine and no timer is
 // needed: a hold that is over is forgotten by a later [Holds.Hold].
 //
-// It is safe for concurrent use. While nothing is held, asking is one atomic
+// It is safe for concurrent use. Until something is held, asking is one atomic
 // load. Use [NewHolds] to make one.
 type Holds struct {
 	longest time.Duration
-	base    time.Time    // the monotonic clock's zero
-	last    atomic.Int64 // end of the last hold to end, 0: none; written under mu
+	base    time.Time   // the monotonic clock's zero
+	used    atomic.Bool // something may be held; written under mu
 
 	mu      sync.RWMutex
 	account held             // guarded by mu
@@ -51,12 +51,29 @@ type Holds struct {
 	ends    endHeap          // guarded by mu: the models, the first to end on top
 }
 
-// A held is one key's hold, in time since base.
+// A held is what one key is kept for: by a time that the upstream named, by a
+// guess, or by both, which never mix.
 type held struct {
-	key, kind    string
-	until, named time.Duration
-	index        int // in the heap
+	key            string
+	named, guessed span
+	index          int // in the heap
 }
+
+// A span is a hold's kind and end, in time since base. The zero span is over.
+type span struct {
+	kind  string
+	until time.Duration
+}
+
+// extend makes the later of two ends stand, with its kind.
+func (s *span) extend(kind string, until time.Duration) {
+	if until > s.until {
+		*s = span{kind, until}
+	}
+}
+
+// until is when the key is free.
+func (e *held) until() time.Duration { return max(e.named.until, e.guessed.until) }
 
 // NewHolds returns an account without holds. No hold lasts longer than longest,
 // whatever an upstream says; 0 or less is [DefaultMaxHold].
@@ -68,9 +85,9 @@ func NewHolds(longest time.Duration) *Holds {
 }
 
 // Hold keeps calls of the key away for wait from now on: of a model, or with
-// the key "" of the whole account. Where the key is held already, the later end
-// stands. guess says that the upstream named no time. A wait of 0 or less does
-// nothing.
+// the key "" of the whole account. guess says that the upstream named no time.
+// Where the key is held already, the later end stands, with its kind; a guess
+// does not move what the upstream named. A wait of 0 or less does nothing.
 func (h *Holds) Hold(key, kind string, wait time.Duration, guess bool) {
 	if wait <= 0 {
 		return
@@ -79,23 +96,25 @@ func (h *Holds) Hold(key, kind string, wait time.Duration, guess bool) {
 	defer h.mu.Unlock()
 	now := time.Since(h.base)
 	until := after(now, min(wait, h.longest))
-	for len(h.ends) > 0 && h.ends[0].until <= now {
+	for len(h.ends) > 0 && h.ends[0].until() <= now {
 		h.remove(h.ends[0])
+	}
+	if h.account.until() <= now {
+		h.account = held{}
 	}
 	e := h.entry(boundedKey(key), until)
 	if e == nil {
 		return
 	}
-	if until > e.until {
-		e.until, e.kind = until, kind
-	}
-	if !guess {
-		e.named = max(e.named, until)
+	if guess {
+		e.guessed.extend(kind, until)
+	} else {
+		e.named.extend(kind, until)
 	}
 	if e != &h.account {
 		heap.Fix(&h.ends, e.index)
 	}
-	h.last.Store(max(h.last.Load(), int64(until)))
+	h.used.Store(true)
 }
 
 // entry returns the key's hold, made if need be; nil if there are too many and
@@ -108,7 +127,7 @@ func (h *Holds) entry(key string, until time.Duration) *held {
 		return e
 	}
 	if len(h.models) >= maxHeld {
-		if until <= h.ends[0].until {
+		if until <= h.ends[0].until() {
 			return nil
 		}
 		h.remove(h.ends[0])
@@ -126,40 +145,44 @@ func (h *Holds) remove(e *held) {
 	delete(h.models, e.key)
 }
 
-// Held returns the hold that a call of the key meets now, its model's or its
-// account's, whichever ends later; false if there is none.
-func (h *Holds) Held(key string) (Hold, bool) {
-	last := h.last.Load()
-	if last == 0 {
-		return Hold{}, false
-	}
-	if int64(time.Since(h.base)) >= last {
+// Held returns the hold that keeps a call of the key away longest from now on,
+// its model's or its account's; false if there is none. guesses says that those
+// count whose time the upstream did not name. It does not allocate (but for a
+// key that is too long).
+func (h *Holds) Held(key string, guesses bool) (Hold, bool) {
+	if !h.used.Load() {
 		return Hold{}, false
 	}
 	key = boundedKey(key)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	// Read again: a hold that was set while this call waited for the lock would
+	model := h.models[key]
+	if model == nil && h.account == (held{}) {
+		return Hold{}, false // the clock need not be read
+	}
+	// Under the lock: a hold that is set while this call waits for it would
 	// otherwise seem to last longer than it was set for.
 	now := time.Since(h.base)
-	out := h.account.at(now)
-	if e := h.models[key]; e != nil {
-		model := e.at(now)
-		named := max(model.Named, out.Named)
-		if model.RetryAfter > out.RetryAfter {
-			out = model
+	out := h.account.at(now, guesses)
+	if model != nil {
+		if m := model.at(now, guesses); m.RetryAfter > out.RetryAfter {
+			out = m
 		}
-		out.Named = named
 	}
 	return out, out.RetryAfter > 0
 }
 
-// at is the hold as it stands at now; nothing is left of one that is over.
-func (e *held) at(now time.Duration) Hold {
-	if e.until <= now {
+// at is the hold as it stands at now, the longer of the two where guesses count;
+// nothing is left of one that is over.
+func (e *held) at(now time.Duration, guesses bool) Hold {
+	s, guess := e.named, false
+	if guesses && e.guessed.until > s.until {
+		s, guess = e.guessed, true
+	}
+	if s.until <= now {
 		return Hold{}
 	}
-	return Hold{Key: e.key, Kind: e.kind, RetryAfter: e.until - now, Named: max(0, e.named-now)}
+	return Hold{Key: e.key, Kind: s.kind, RetryAfter: s.until - now, Guess: guess}
 }
 
 // Release ends the key's hold.
@@ -172,25 +195,21 @@ func (h *Holds) Release(key string) {
 	} else if e := h.models[key]; e != nil {
 		h.remove(e)
 	}
-	last := h.account.until
-	for _, e := range h.ends {
-		last = max(last, e.until)
-	}
-	h.last.Store(int64(last))
+	h.used.Store(len(h.models) > 0 || h.account != (held{}))
 }
 
-// Snapshot returns all holds, the account's first, then the models by name; nil
-// if there are none.
+// Snapshot returns the hold of each key that ends last, a guess included: the
+// account's first, then the models by name; nil if there are none.
 func (h *Holds) Snapshot() []Hold {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	now := time.Since(h.base)
 	var out []Hold
-	if a := h.account.at(now); a.RetryAfter > 0 {
+	if a := h.account.at(now, true); a.RetryAfter > 0 {
 		out = append(out, a)
 	}
 	for _, e := range h.ends {
-		if m := e.at(now); m.RetryAfter > 0 {
+		if m := e.at(now, true); m.RetryAfter > 0 {
 			out = append(out, m)
 		}
 	}
@@ -202,7 +221,7 @@ func (h *Holds) Snapshot() []Hold {
 type endHeap []*held
 
 func (q endHeap) Len() int           { return len(q) }
-func (q endHeap) Less(i, j int) bool { return q[i].until < q[j].until }
+func (q endHeap) Less(i, j int) bool { return q[i].until() < q[j].until() }
 func (q endHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i, j

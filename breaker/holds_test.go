@@ -27,41 +27,78 @@ func TestHolds(t *testing.T) {
 		want breaker.Hold
 	}{
 		"nothing":                {func(*breaker.Holds) {}, "m", none},
-		"a model":                {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20 * time.Second, Named: 20 * time.Second}},
+		"a model":                {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20 * time.Second}},
 		"is not another":         {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "n", none},
 		"nor the account":        {func(h *breaker.Holds) { h.Hold("m", rateKind, 20*time.Second, false) }, "", none},
-		"the account":            {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute, Named: time.Minute}},
-		"is every model":         {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute, Named: time.Minute}},
+		"the account":            {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute}},
+		"is every model":         {func(h *breaker.Holds) { h.Hold("", quotaKind, time.Minute, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: time.Minute}},
 		"over":                   {func(h *breaker.Holds) { h.Hold("m", rateKind, time.Second, false); time.Sleep(time.Second) }, "m", none},
-		"a moment before":        {func(h *breaker.Holds) { h.Hold("m", rateKind, time.Second, false); time.Sleep(time.Second - 1) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 1, Named: 1}},
+		"a moment before":        {func(h *breaker.Holds) { h.Hold("m", rateKind, time.Second, false); time.Sleep(time.Second - 1) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 1}},
 		"no wait":                {func(h *breaker.Holds) { h.Hold("m", rateKind, 0, false); h.Hold("m", rateKind, -1, false) }, "m", none},
-		"the longest":            {func(h *breaker.Holds) { h.Hold("m", rateKind, math.MaxInt64, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: time.Hour, Named: time.Hour}},
-		"the later of two":       {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", quotaKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20, Named: 20}},
-		"in any order":           {func(h *breaker.Holds) { h.Hold("m", quotaKind, 20, false); h.Hold("m", rateKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20, Named: 20}},
-		"of model and account":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 20, false); h.Hold("", quotaKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20, Named: 20}},
-		"of account and model":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", quotaKind, 20, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: 20, Named: 20}},
-		"a guess":                {func(h *breaker.Holds) { h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20}},
-		"a guess beyond a name":  {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", billingKind, 20, true) }, "m", breaker.Hold{Key: "m", Kind: billingKind, RetryAfter: 20, Named: 9}},
-		"a name beyond a guess":  {func(h *breaker.Holds) { h.Hold("m", billingKind, 9, true); h.Hold("m", rateKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20, Named: 20}},
-		"a guess of the account": {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20, Named: 9}},
+		"the longest":            {func(h *breaker.Holds) { h.Hold("m", rateKind, math.MaxInt64, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: time.Hour}},
+		"the later of two":       {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", quotaKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20}},
+		"in any order":           {func(h *breaker.Holds) { h.Hold("m", quotaKind, 20, false); h.Hold("m", rateKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: quotaKind, RetryAfter: 20}},
+		"of model and account":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 20, false); h.Hold("", quotaKind, 9, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20}},
+		"of account and model":   {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", quotaKind, 20, false) }, "m", breaker.Hold{Kind: quotaKind, RetryAfter: 20}},
+		"a guess":                {func(h *breaker.Holds) { h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20, Guess: true}},
+		"a guess beyond a name":  {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("m", billingKind, 20, true) }, "m", breaker.Hold{Key: "m", Kind: billingKind, RetryAfter: 20, Guess: true}},
+		"a name beyond a guess":  {func(h *breaker.Holds) { h.Hold("m", billingKind, 9, true); h.Hold("m", rateKind, 20, false) }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 20}},
+		"a guess of the account": {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Hold("", billingKind, 20, true) }, "m", breaker.Hold{Kind: billingKind, RetryAfter: 20, Guess: true}},
 		"released":               {func(h *breaker.Holds) { h.Hold("m", rateKind, 9, false); h.Release("m") }, "m", none},
 		"released, the account":  {func(h *breaker.Holds) { h.Hold("", rateKind, 9, false); h.Release("") }, "m", none},
-		"released, what is left": {func(h *breaker.Holds) { h.Hold("", rateKind, 9, false); h.Hold("m", rateKind, 5, false); h.Release("") }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5, Named: 5}},
+		"released, what is left": {func(h *breaker.Holds) { h.Hold("", rateKind, 9, false); h.Hold("m", rateKind, 5, false); h.Release("") }, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5}},
 		"released, what is not":  {func(h *breaker.Holds) { h.Release("m"); h.Release("") }, "m", none},
 		"held again when it over": {func(h *breaker.Holds) {
 			h.Hold("m", quotaKind, 9, false)
 			time.Sleep(9 * time.Nanosecond)
 			h.Hold("m", rateKind, 5, true)
-		}, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5}},
+		}, "m", breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: 5, Guess: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := breaker.NewHolds(0)
 				row.do(h)
-				got, ok := h.Held(row.key)
+				got, ok := h.Held(row.key, true)
 				assert.Equal(t, row.want, got)
 				assert.Equal(t, row.want != none, ok)
 			})
+		})
+	}
+}
+
+// What a call meets is one hold, whole: a guess that ends later neither hides
+// nor lengthens what the upstream named (contract 11).
+func TestAGuessAndANameAreTwoHolds(t *testing.T) {
+	const name, guess = 10 * time.Second, 5 * time.Minute
+	rate := func(h *breaker.Holds) { h.Hold("m", rateKind, name, false) }
+	billing := func(h *breaker.Holds) { h.Hold("", billingKind, guess, true) }
+	for label, do := range map[string]func(*breaker.Holds){
+		"the guess last":  func(h *breaker.Holds) { rate(h); billing(h) },
+		"the guess first": func(h *breaker.Holds) { billing(h); rate(h) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := breaker.NewHolds(0)
+			do(h)
+			for _, row := range []struct {
+				guesses bool
+				want    breaker.Hold
+			}{
+				{true, breaker.Hold{Kind: billingKind, RetryAfter: guess, Guess: true}},
+				{false, breaker.Hold{Key: "m", Kind: rateKind, RetryAfter: name}},
+			} {
+				got, ok := h.Held("m", row.guesses)
+				assert.True(t, ok, label)
+				assert.Equal(t, row.want, got, label)
+			}
+			time.Sleep(name)
+			_, ok := h.Held("m", false)
+			assert.False(t, ok, label)
+			got, _ := h.Held("m", true)
+			assert.Equal(t, breaker.Hold{Kind: billingKind, RetryAfter: guess - name, Guess: true}, got, label)
+			h.Hold("", quotaKind, 2*name, false) // of the same key
+			got, _ = h.Held("m", false)
+			assert.Equal(t, breaker.Hold{Kind: quotaKind, RetryAfter: 2 * name}, got, label)
+			assert.Equal(t, []breaker.Hold{{Kind: billingKind, RetryAfter: guess - name, Guess: true}}, h.Snapshot(), label)
 		})
 	}
 }
@@ -78,16 +115,16 @@ func TestHoldsAreBounded(t *testing.T) {
 		h.Hold("", quotaKind, time.Minute, false)
 		all := h.Snapshot()
 		require.Len(t, all, 1024+1)
-		_, ok := h.Held("m2999")
+		_, ok := h.Held("m2999", true)
 		assert.True(t, ok)
-		got, _ := h.Held("m0")
+		got, _ := h.Held("m0", true)
 		assert.Empty(t, got.Key, "only the account's")
-		got, _ = h.Held("short")
+		got, _ = h.Held("short", true)
 		assert.Empty(t, got.Key)
 
 		long := strings.Repeat("k", 1<<20)
 		h.Hold(long, rateKind, 2*time.Hour, false)
-		got, ok = h.Held(long)
+		got, ok = h.Held(long, true)
 		assert.True(t, ok)
 		assert.Less(t, len(got.Key), 128)
 		time.Sleep(3 * time.Hour)
@@ -107,20 +144,18 @@ type refHold struct {
 	guess     bool
 }
 
-// held is what the holds of some keys come to.
-func (r *refHolds) held(keys ...string) (out breaker.Hold, ok bool) {
+// held is the hold of some keys that ends last.
+func (r *refHolds) held(guesses bool, keys ...string) (out breaker.Hold, ok bool) {
 	for _, e := range r.all {
 		left := time.Until(e.until)
-		if left <= 0 || !slices.Contains(keys, e.key) {
+		if left <= 0 || e.guess && !guesses || !slices.Contains(keys, e.key) {
 			continue
 		}
-		// Of two that end together a later one changes nothing, and the
-		// account's is the one that is told.
-		if left > out.RetryAfter || left == out.RetryAfter && e.key == "" && out.Key != "" {
-			out.Key, out.Kind, out.RetryAfter = e.key, e.kind, left
-		}
-		if !e.guess {
-			out.Named = max(out.Named, left)
+		// Of those that end together the account's is the one that is told, then
+		// one that was named, then the first.
+		same := left == out.RetryAfter
+		if left > out.RetryAfter || same && e.key == "" && out.Key != "" || same && e.key == out.Key && out.Guess && !e.guess {
+			out = breaker.Hold{Key: e.key, Kind: e.kind, RetryAfter: left, Guess: e.guess}
 		}
 	}
 	return out, out.RetryAfter > 0
@@ -128,7 +163,7 @@ func (r *refHolds) held(keys ...string) (out breaker.Hold, ok bool) {
 
 func (r *refHolds) snapshot(keys []string) (out []breaker.Hold) {
 	for _, key := range keys {
-		if h, ok := r.held(key); ok {
+		if h, ok := r.held(true, key); ok {
 			out = append(out, h)
 		}
 	}
@@ -166,11 +201,13 @@ func TestHoldsAgreeWithReference(t *testing.T) {
 					ref.all = slices.DeleteFunc(ref.all, func(e refHold) bool { return !time.Now().Before(e.until) })
 				}
 				for _, k := range keys {
-					want, wantOK := ref.held("", k)
-					got, ok := h.Held(k)
-					if want != got || ok != wantOK {
-						require.Equal(t, want, got, "seed %d, step %d, key %q", seed, step, k)
-						require.Equal(t, wantOK, ok)
+					for _, guesses := range []bool{true, false} {
+						want, wantOK := ref.held(guesses, "", k)
+						got, ok := h.Held(k, guesses)
+						if want != got || ok != wantOK {
+							require.Equal(t, want, got, "seed %d, step %d, key %q, guesses %t", seed, step, k, guesses)
+							require.Equal(t, wantOK, ok)
+						}
 					}
 				}
 				if want, got := ref.snapshot(keys), h.Snapshot(); !slices.Equal(want, got) {
@@ -190,7 +227,7 @@ func TestHoldsAreSafeForConcurrentUse(t *testing.T) {
 			for i := range 500 {
 				key := fmt.Sprintf("m%d", (g*7+i)%40)
 				h.Hold(key, rateKind, time.Minute, i%2 == 0)
-				if hold, ok := h.Held(key); ok && hold.RetryAfter > time.Minute {
+				if hold, ok := h.Held(key, true); ok && hold.RetryAfter > time.Minute {
 					assert.Fail(t, "longer than any", hold)
 				}
 				h.Snapshot()
@@ -202,16 +239,16 @@ func TestHoldsAreSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 	h.Hold("m1", quotaKind, time.Hour, false)
-	hold, ok := h.Held("m1")
+	hold, ok := h.Held("m1", true)
 	require.True(t, ok)
 	assert.Equal(t, quotaKind, hold.Kind)
 }
 
 func TestAskingHoldsDoesNotAllocate(t *testing.T) {
 	h := breaker.NewHolds(0)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m") }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m", true) }))
 	h.Hold("m", rateKind, time.Hour, false)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m"); h.Held("n") }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Held("m", true); h.Held("n", true) }))
 }
 
 func BenchmarkHeld(b *testing.B) {
@@ -223,7 +260,7 @@ func BenchmarkHeld(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				h.Held("vendor/model-7")
+				h.Held("vendor/model-7", true)
 			}
 		})
 	}

@@ -105,7 +105,7 @@ func (m *Map) Admit(key string, p *Permit) error {
 	}
 	e := m.pin(key, true)
 	if e == nil {
-		return m.full(key)
+		return errorOf(m.full(key), true)
 	}
 	err := e.admit(p, e)
 	if err != nil {
@@ -114,28 +114,31 @@ func (m *Map) Admit(key string, p *Permit) error {
 	return err
 }
 
-func (m *Map) full(key string) *OpenError {
-	return &OpenError{Provider: m.core.events.provider, Key: strings.Clone(key), Full: true}
+func (m *Map) full(key string) OpenError {
+	return OpenError{Provider: m.core.events.provider, Key: key, Full: true}
 }
 
 // Peek returns the error that [Map.Admit] would return for the key now, nil if
 // it would admit. It makes no breaker, takes no place, and counts as no use.
-func (m *Map) Peek(key string) *OpenError {
+func (m *Map) Peek(key string) *OpenError { return errorOf(m.Rejects(key)) }
+
+// Rejects is [Map.Peek] without an allocation (but for a key that is too long).
+func (m *Map) Rejects(key string) (OpenError, bool) {
 	key = m.normal(key)
 	if key == "" {
-		return m.own.Peek()
+		return m.own.Rejects()
 	}
 	m.mu.Lock()
 	e := m.entries[key]
 	if e == nil && !m.hasRoom() {
 		m.mu.Unlock()
-		return m.full(key)
+		return m.full(key), true
 	}
 	m.mu.Unlock()
 	if e == nil {
-		return nil
+		return OpenError{}, false
 	}
-	return e.Peek()
+	return e.Rejects()
 }
 
 // Snapshots returns all breakers, the provider's own first, then the models by

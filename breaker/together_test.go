@@ -95,7 +95,7 @@ func (w *together) burst(key string) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if _, held := w.holds.Held(key); held {
+			if _, held := w.holds.Held(key, true); held {
 				return
 			}
 			p := new(breaker.Permit)
@@ -106,7 +106,7 @@ func (w *together) burst(key string) {
 		})
 	}
 	all.Wait()
-	if _, held := w.refHolds.held("", key); held {
+	if _, held := w.refHolds.held(true, "", key); held {
 		require.Zero(w.t, admitted.Load(), "a held key")
 		return
 	}
@@ -130,8 +130,8 @@ func (w *together) burst(key string) {
 func (w *together) compare() {
 	sameMap(w.t, w.ref, w.m)
 	for _, key := range []string{"", "a", "b"} {
-		want, wantOK := w.refHolds.held("", key)
-		got, ok := w.holds.Held(key)
+		want, wantOK := w.refHolds.held(true, "", key)
+		got, ok := w.holds.Held(key, true)
 		require.Equal(w.t, wantOK, ok)
 		if want != got {
 			require.Equal(w.t, want, got)

@@ -170,11 +170,15 @@ func (t *Transport) Breakers() []Snapshot {
 
 // Peek returns the error with which a call of the key would be rejected now,
 // nil if it would not. It takes no place and changes nothing.
-func (t *Transport) Peek(key string) *OpenError {
+func (t *Transport) Peek(key string) *OpenError { return errorOf(t.Rejects(key)) }
+
+// Rejects is [Transport.Peek] without an allocation (but for a key that is too
+// long).
+func (t *Transport) Rejects(key string) (OpenError, bool) {
 	if m := t.init(); m != nil {
-		return m.Peek(key)
+		return m.Rejects(key)
 	}
-	return nil
+	return OpenError{}, false
 }
 
 // ForceOpen is [Map.ForceOpen].

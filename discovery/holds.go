@@ -30,7 +30,7 @@ func (s *ProviderStatus) addHolds(all []breaker.Hold, now time.Time) {
 		if h.RetryAfter > 0 {
 			s.Holds = append(s.Holds, HoldStatus{
 				Key: clip(h.Key, maxNameBytes), Kind: clip(h.Kind, 64),
-				Until: now.Add(h.RetryAfter).UTC(), Guess: h.Named < h.RetryAfter,
+				Until: now.Add(h.RetryAfter).UTC(), Guess: h.Guess,
 			})
 		}
 	}

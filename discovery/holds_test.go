@@ -28,10 +28,10 @@ func TestHeldKeysAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().UTC()
 		r := holding(t, discovery.Config{},
-			breaker.Hold{Key: "m", Kind: "rate", RetryAfter: time.Minute, Named: time.Minute},
+			breaker.Hold{Key: "m", Kind: "rate", RetryAfter: time.Minute},
 			breaker.Hold{Key: "over", Kind: "rate"},
-			breaker.Hold{Key: "", Kind: "billing", RetryAfter: 5 * time.Minute},
-			breaker.Hold{Key: "late", Kind: "quota", RetryAfter: time.Hour, Named: time.Second})
+			breaker.Hold{Key: "", Kind: "billing", RetryAfter: 5 * time.Minute, Guess: true},
+			breaker.Hold{Key: "late", Kind: "quota", RetryAfter: time.Hour, Guess: true})
 		s := statusOf(t, r, "p")
 		assert.Equal(t, []discovery.HoldStatus{
 			{Key: "", Kind: "billing", Until: now.Add(5 * time.Minute), Guess: true},
@@ -70,7 +70,7 @@ func TestWithoutHoldsNothingIsShown(t *testing.T) {
 func TestShownHoldsAreBounded(t *testing.T) {
 	holds := []breaker.Hold{{Key: strings.Repeat("x", 1<<20), Kind: hostile, RetryAfter: time.Hour}}
 	for i := range 1023 {
-		holds = append(holds, breaker.Hold{Key: fmt.Sprintf("invented-%04d", i), Kind: "rate", RetryAfter: time.Hour, Named: time.Hour})
+		holds = append(holds, breaker.Hold{Key: fmt.Sprintf("invented-%04d", i), Kind: "rate", RetryAfter: time.Hour})
 	}
 	r := holding(t, discovery.Config{}, holds...)
 	s := statusOf(t, r, "p")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/failover"
@@ -65,38 +66,64 @@ func BenchmarkOneTarget(b *testing.B) {
 	}
 }
 
-// BenchmarkSkipped shows what targets with an open breaker add to a call: the
+// passedOver are stacks whose targets a chain passes over: an open breaker, and a
+// held key.
+func passedOver(tb testing.TB) map[string]*resilience.Transport {
+	tb.Helper()
+	open := stack(tb, "open", stub{}, resilience.DefaultPolicy())
+	open.ForceOpen("", 1<<62)
+	held := stack(tb, "held", drained{}, resilience.DefaultPolicy())
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, chatURL, bytes.NewReader(callBody))
+	require.NoError(tb, err)
+	resp, err := held.RoundTrip(req)
+	require.NoError(tb, err)
+	require.NoError(tb, resp.Body.Close())
+	require.NotEmpty(tb, held.Holds())
+	return map[string]*resilience.Transport{"open": open, "held": held}
+}
+
+// behind is a chain of a healthy target behind n of one stack.
+func behind(tb testing.TB, n int, s *resilience.Transport) *failover.Chain {
+	tb.Helper()
+	var targets []failover.Target
+	for i := range n {
+		targets = append(targets, failover.Target{Name: fmt.Sprint(i), Provider: "p", Transport: s})
+	}
+	return chain(tb, failover.Policy{}, append(targets, failover.Target{Name: "healthy", Transport: stub{}})...)
+}
+
+// BenchmarkSkipped shows what targets that are passed over add to a call: the
 // difference by their number.
 func BenchmarkSkipped(b *testing.B) {
-	open := stack(b, "open", stub{}, resilience.DefaultPolicy())
-	open.ForceOpen("", 1<<62)
-	for _, n := range []int{0, 1, 10} {
-		var targets []failover.Target
-		for i := range n {
-			targets = append(targets, failover.Target{Name: fmt.Sprint(i), Provider: "open", Transport: open})
+	for name, s := range passedOver(b) {
+		for _, n := range []int{0, 1, 10} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmark(b, behind(b, n, s)) })
 		}
-		targets = append(targets, failover.Target{Name: "healthy", Transport: stub{}})
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, chain(b, failover.Policy{}, targets...)) })
 	}
 }
 
-// BenchmarkHeld is the same for targets whose key is held.
-func BenchmarkHeld(b *testing.B) {
-	held := stack(b, "held", drained{}, resilience.DefaultPolicy())
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, chatURL, bytes.NewReader(callBody))
-	require.NoError(b, err)
-	resp, err := held.RoundTrip(req)
-	require.NoError(b, err)
-	require.NoError(b, resp.Body.Close())
-	require.NotEmpty(b, held.Holds())
-	for _, n := range []int{0, 1, 10} {
-		var targets []failover.Target
-		for i := range n {
-			targets = append(targets, failover.Target{Name: fmt.Sprint(i), Provider: "held", Transport: held})
+// A held key costs a skip what an open breaker does: no allocation, however many
+// targets it has (contract 11).
+func TestPassingOverAllocatesNothing(t *testing.T) {
+	for name, s := range passedOver(t) {
+		want := allocs(t, behind(t, 0, s))
+		for _, n := range []int{1, 10} {
+			assert.InDelta(t, want, allocs(t, behind(t, n, s)), 0, "%s, %d targets", name, n)
 		}
-		targets = append(targets, failover.Target{Name: "healthy", Transport: stub{}})
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, chain(b, failover.Policy{}, targets...)) })
 	}
+}
+
+// allocs is how often a call allocates.
+func allocs(t *testing.T, rt http.RoundTripper) float64 {
+	t.Helper()
+	return testing.AllocsPerRun(100, func() {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, chatURL, bytes.NewReader(callBody))
+		require.NoError(t, err)
+		resp, err := rt.RoundTrip(req)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.NoError(t, resp.Body.Close())
+	})
 }
 
 // drained is an upstream whose limit ends in 50 minutes.

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -66,9 +65,6 @@ func tellApart(targets []*target) {
 		}
 		sum := sha256.Sum256([]byte(t.account.credentials))
 		t.word = hex.EncodeToString(sum[:8])
-		if p, ok := t.rt.(accountPeeker); ok {
-			t.peek = func(model string) *breaker.OpenError { return p.PeekAccount(t.word, model) }
-		}
 	}
 }
 

@@ -30,10 +30,10 @@ type target struct {
 	Target
 	base     *url.URL // without its query, which is in Query; nil: the request's URL
 	rt       http.RoundTripper
-	peek     func(model string) *breaker.OpenError // nil: its breaker cannot be asked
-	nested   *Chain                                // the transport is a chain
-	virtual  *link                                 // a Router found that it names a virtual model
-	ownAuth  bool                                  // has headers, a credential in a query, or a user in its base URL
+	keeper   keeper // nil: its breaker cannot be asked
+	nested   *Chain // the transport is a chain
+	virtual  *link  // a Router found that it names a virtual model
+	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
 	account  account
 	word     string   // for the account at a stack that serves several; "": the stack's own
@@ -42,13 +42,10 @@ type target struct {
 	tele     targetTelemetry
 }
 
-type peeker interface {
-	Peek(model string) *breaker.OpenError
-}
-
-// accountPeeker is a stack that knows the accounts that it serves apart.
-type accountPeeker interface {
-	PeekAccount(account, model string) *breaker.OpenError
+// A keeper is a stack that says beforehand which calls it would reject; see
+// [resilience.Transport.Rejects].
+type keeper interface {
+	Rejects(account, model string, infers bool) (breaker.OpenError, bool)
 }
 
 // identity tells whether two entries are one concrete target, so that it is
@@ -117,9 +114,7 @@ func (c *Chain) resolve(in Target, stacks map[string]http.RoundTripper) (*target
 	}
 	t.account = accountOf(t)
 	t.nested, _ = t.rt.(*Chain)
-	if p, ok := t.rt.(peeker); ok {
-		t.peek = p.Peek
-	}
+	t.keeper, _ = t.rt.(keeper)
 	return t, nil
 }
 

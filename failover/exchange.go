@@ -36,6 +36,7 @@ func (c *Chain) serve(req *http.Request, pl *payload, preferred *target) (*http.
 		cancel:    req.Cancel, //nolint:staticcheck // deprecated, but net/http still obeys it
 		may:       !off && f.Generative() && pl.Repeats(),
 		pinned:    off || embeds,
+		plain:     !f.Inference() || req.Method != http.MethodPost,
 		embeds:    embeds,
 		keyed:     true,
 		backup:    parent != nil && parent.backup,

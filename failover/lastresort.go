@@ -18,10 +18,10 @@ func (w *walk) lastResort(first int) {
 			open = w.open(w.chain.targets[i])
 		}
 		switch {
-		case reason == "", reason == ReasonUnavailable && open == nil:
+		case reason == "", reason == ReasonUnavailable && !open.is:
 			w.try(w.chain.targets[i], i == first)
 			return
-		case open != nil && (best < 0 || open.RetryAfter < wait):
+		case open.is && (best < 0 || open.RetryAfter < wait):
 			best, wait = i, open.RetryAfter
 		}
 	}

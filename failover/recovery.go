@@ -46,8 +46,9 @@ func (r *recovery) again(last *result) bool {
 	w.call.forget(r.before) // nothing was sent to them
 	open, free := w.earliest()
 	if free { // or it cannot be asked beforehand
-		if open, _ = resilience.Rejection(last.resp, last.err); open == nil {
-			open = &breaker.OpenError{State: breaker.HalfOpen, RetryAfter: probePause}
+		open = rejection{OpenError: breaker.OpenError{State: breaker.HalfOpen, RetryAfter: probePause}, is: true}
+		if told, ok := resilience.Rejection(last.resp, last.err); ok {
+			open.OpenError = *told
 		}
 	}
 	if !r.pause(open) {
@@ -61,9 +62,9 @@ func (r *recovery) again(last *result) bool {
 // pause waits as long as open says and up to a tenth more, so that the calls
 // that wait do not come back all at once. It reports false where that would be
 // too long, where another target could be tried, or where nobody waits any more.
-func (r *recovery) pause(open *breaker.OpenError) bool {
+func (r *recovery) pause(open rejection) bool {
 	w := r.w
-	if open == nil || open.Full || w.elsewhere() {
+	if !open.is || open.Full || w.elsewhere() {
 		return false
 	}
 	d := max(open.RetryAfter, minPause)
@@ -104,8 +105,8 @@ func (w *walk) elsewhere() bool {
 }
 
 // earliest returns what keeps the target that is ready first from being tried,
-// nil if none will be. free says that one can be tried now.
-func (w *walk) earliest() (first *breaker.OpenError, free bool) {
+// none if none will be. free says that one can be tried now.
+func (w *walk) earliest() (first rejection, free bool) {
 	for k := range w.chain.targets {
 		t := w.chain.targets[w.listedAt(k)]
 		reason, open := w.skip(t, false)
@@ -113,12 +114,12 @@ func (w *walk) earliest() (first *breaker.OpenError, free bool) {
 			open = w.open(t) // the last resort tries it, if that lets it through
 		}
 		switch {
-		case reason == "", reason == ReasonUnavailable && open == nil && !w.pinned:
-			return nil, true
-		case open != nil && !open.Full && (first == nil || open.RetryAfter < first.RetryAfter):
+		case reason == "", reason == ReasonUnavailable && !open.is && !w.pinned:
+			return rejection{}, true
+		case open.is && !open.Full && (!first.is || open.RetryAfter < first.RetryAfter):
 			first = open
 		}
-		if open != nil && w.pinned {
+		if open.is && w.pinned {
 			break // no other target is asked
 		}
 	}

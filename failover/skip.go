@@ -6,47 +6,58 @@ import (
 	"github.com/surefoot-go/surefoot/breaker"
 )
 
-// skip tells why a target is not to be tried now, "" if it is. pinned leaves
-// its breaker out of it.
-func (w *walk) skip(t *target, pinned bool) (string, *breaker.OpenError) {
+// A rejection is what a target's stack would answer now in place of its upstream.
+// The zero rejection lets the call through.
+type rejection struct {
+	breaker.OpenError
+	is bool
+}
+
+// skip tells why a target is not to be tried now, "" if it is, and which
+// rejection is the reason. pinned leaves its breaker out of it. Both cost no
+// allocation, however many targets are passed over.
+func (w *walk) skip(t *target, pinned bool) (reason string, open rejection) {
 	switch {
 	case t.Disabled:
-		return ReasonDisabled, nil
+		return ReasonDisabled, open
 	case t.Allow != nil && !t.Allow(w.ask):
-		return ReasonNotAllowed, nil
+		return ReasonNotAllowed, open
 	case w.embeds && w.modelOf(t, w.model) != w.vectors:
-		return ReasonOtherModel, nil
+		return ReasonOtherModel, open
 	case w.foreign(t):
-		return ReasonBound, nil
+		return ReasonBound, open
 	case w.call.wasTried(t, w.model):
-		return ReasonTried, nil
+		return ReasonTried, open
 	case t.Available != nil && !t.Available():
-		return ReasonUnavailable, nil
+		return ReasonUnavailable, open
 	}
 	if sub := t.chain(); sub != nil {
 		return w.skipChain(sub, pinned)
 	}
 	if w.chain.rules.length && w.call.outgrew(t.model(w.model)) {
-		return ReasonTooLong, nil
+		return ReasonTooLong, open
 	}
-	if open := w.open(t); open != nil && !pinned {
-		return rejectedBy(open), open
+	if pinned {
+		return "", open
 	}
-	return "", nil
+	if open = w.open(t); open.is {
+		return rejectedBy(&open.OpenError), open
+	}
+	return "", open
 }
 
 // skipChain tells why a chain as a target is not to be tried: none of its own
 // targets is. The reason is the one that is nearest to a try.
-func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open *breaker.OpenError) {
+func (w *walk) skipChain(c *Chain, pinned bool) (reason string, open rejection) {
 	for _, t := range c.targets {
 		why, o := w.skip(t, pinned)
 		if why == "" {
-			return "", nil
+			return "", rejection{}
 		}
 		if rank(why) > rank(reason) {
 			reason = why
 		}
-		if o != nil && (open == nil || o.RetryAfter < open.RetryAfter) {
+		if o.is && (!open.is || o.RetryAfter < open.RetryAfter) {
 			open = o
 		}
 	}
@@ -59,12 +70,12 @@ func rank(reason string) int {
 	}, reason)
 }
 
-// open returns the rejection that the target's breaker would give now.
-func (w *walk) open(t *target) *breaker.OpenError {
-	if t.peek == nil {
-		return nil
+// open returns the rejection that the target's stack would give now.
+func (w *walk) open(t *target) (r rejection) {
+	if t.keeper != nil {
+		r.OpenError, r.is = t.keeper.Rejects(t.word, t.model(w.model), !w.plain)
 	}
-	return t.peek(t.model(w.model))
+	return r
 }
 
 // rejectedBy is the reason of a rejection: a breaker, a hold or no free place.

@@ -47,6 +47,7 @@ type walk struct {
 	runner    runner
 	may       bool     // the call may fail over
 	pinned    bool     // an open breaker is no reason to choose another target
+	plain     bool     // the call runs no model: a limit's hold is none of it
 	embeds    bool     // vectors are asked for: those of two models must not mix
 	vectors   string   // the only model that may give them
 	backup    bool     // the chain itself is a backup in the call
@@ -222,7 +223,7 @@ func (w *walk) descend(l *leg, sub *link) result {
 	down := &walk{
 		chain: sub.chain, call: w.call, ctx: l, ask: w.ask, cancel: w.cancel, model: w.model, runner: w.runner,
 		may: w.may && !sub.chain.policy.Disabled, pinned: w.pinned || sub.chain.policy.Disabled,
-		embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
+		plain: w.plain, embeds: w.embeds, backup: l.backup, keyed: l.first, preferred: sub.preferred,
 		repeats: w.repeats, owner: w.owner, above: l,
 	}
 	if l.target.Lenient {

@@ -1,6 +1,11 @@
 package resilience
 
-import "context"
+import (
+	"context"
+	"net/http"
+
+	"github.com/surefoot-go/surefoot/streamguard/wire"
+)
 
 // Looks returns how often the request of the call that ctx belongs to was
 // looked at, by whatever stood above.
@@ -12,4 +17,26 @@ func Looks(ctx context.Context) int {
 		return rd.looks
 	}
 	return 0
+}
+
+// LimitSteps returns what the limits add to a call of t that meets none, and that
+// was answered with resp: the looks at the holds, the place, what is learnt.
+func LimitSteps(t *Transport, req *http.Request, resp *http.Response) func() error {
+	c := t.newCall(req)
+	c.wire = wire.Inspect(req.Method, req.URL, req.Header)
+	c.wire.Model = ModelOf(req.Context())
+	return func() error {
+		if open := c.held(); open != nil {
+			return open
+		}
+		if err := c.takePlace(); err != nil {
+			return err
+		}
+		if c.t.limits.holds != nil {
+			c.learn(resp)
+		}
+		c.place.giveBack()
+		c.place.given = false
+		return nil
+	}
 }

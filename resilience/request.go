@@ -83,8 +83,11 @@ func (c *call) readBody(req, r *http.Request) error {
 // wouldReject tells whether the provider's breaker rejects every call now,
 // whatever model it names.
 func (t *Transport) wouldReject() bool {
-	p := t.policy.CircuitBreaker
-	return p.Scope != breaker.ScopeModel && t.breaker.Peek("") != nil
+	if t.policy.CircuitBreaker.Scope == breaker.ScopeModel {
+		return false
+	}
+	_, rejects := t.breaker.Rejects("")
+	return rejects
 }
 
 // negotiated returns h, or a copy of it without the Accept-Encoding that the

@@ -35,7 +35,7 @@ type call struct {
 	origin      *url.URL // where the first of them went
 	cookies     []string // Cookie headers of those before it
 	permit      breaker.Permit
-	place       *place             // nil: none is counted
+	place       place
 	open        *breaker.OpenError // written before the response is handed out
 
 	timer *layer.Limit // of Policy.Timeout; nil: none

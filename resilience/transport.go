@@ -98,19 +98,28 @@ func (t *Transport) Peek(model string) *breaker.OpenError { return t.PeekAccount
 
 // PeekAccount is Peek for calls of another account, by its word of [AccountKey].
 func (t *Transport) PeekAccount(account, model string) *breaker.OpenError {
-	if open := t.opened(model); open != nil {
-		return open
+	if open, rejects := t.Rejects(account, model, true); rejects {
+		return new(open)
+	}
+	return nil
+}
+
+// Rejects is PeekAccount as a value, for a look that costs no allocation. infers
+// says that the call runs a model: one that does not, such as a list of models or
+// the look at an answer that is kept, is kept away by the breaker alone.
+func (t *Transport) Rejects(account, model string, infers bool) (breaker.OpenError, bool) {
+	if open, rejects := t.opened(model); rejects || !infers {
+		return open, rejects
 	}
 	return t.heldBy(account, model, true)
 }
 
-// opened is the rejection that the breaker of the model would give now, nil for
-// none.
-func (t *Transport) opened(model string) *breaker.OpenError {
+// opened is the rejection that the breaker of the model would give now.
+func (t *Transport) opened(model string) (breaker.OpenError, bool) {
 	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
 		model = ""
 	}
-	return t.breaker.Peek(model)
+	return t.breaker.Rejects(model)
 }
 
 func closeBody(req *http.Request) {
