@@ -33,19 +33,15 @@ func (c *call) takePlace() error {
 	if l.places == nil {
 		return nil
 	}
-	waits := !l.places.TryAcquire(1)
-	if waits {
-		if open, rejects := c.t.opened(c.wire.Model); rejects {
-			return new(open) // at once (contract 4): no place is worth waiting for
-		}
-		if err := c.waitForPlace(); err != nil {
-			return err
-		}
-	}
-	l.taken.Add(1)
-	c.place.limits, c.place.idle = l, c.t.policy.Stream.IdleTimeout
-	if !waits {
+	if l.places.TryAcquire(1) {
+		c.place.take(l, c.t.policy.Stream.IdleTimeout)
 		return nil
+	}
+	if open, rejects := c.t.opened(c.wire.Model); rejects {
+		return new(open) // at once (contract 4): no place is worth waiting for
+	}
+	if err := c.waitForPlace(); err != nil {
+		return err
 	}
 	if open := c.held(); open != nil { // by a call that ended meanwhile
 		return open
@@ -91,10 +87,16 @@ func (c *call) mayWait(wait time.Duration) (longest time.Duration, ok bool) {
 
 // queue waits for a place at most that long, and reports whether it has one.
 func (c *call) queue(ctx context.Context, longest time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
+	if longest < math.MaxInt64 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, longest)
+		defer cancel()
+	}
 	start := time.Now()
 	err := c.t.limits.places.Acquire(ctx, 1)
+	if err == nil { // first: whoever is told of the wait may panic
+		c.place.take(c.t.limits, c.t.policy.Stream.IdleTimeout)
+	}
 	if p := patienceOf(c.caller); p != nil {
 		p.Waits(c.orig, time.Since(start))
 	}
@@ -107,6 +109,12 @@ func (c *call) noPlace() error {
 		return e.Explain(nil)
 	}
 	return &breaker.OpenError{Provider: c.t.provider, Limit: ending.ReasonConcurrency}
+}
+
+// take is for a place that was acquired.
+func (p *place) take(l *limits, idle time.Duration) {
+	l.taken.Add(1)
+	p.limits, p.idle = l, idle
 }
 
 // busy says that a Read of the body begins, which lasts as long as it must: the
