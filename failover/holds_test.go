@@ -122,6 +122,7 @@ func TestPatienceOfAWaitForAPlace(t *testing.T) {
 				assert.Equal(t, tc.trail, said)
 				assert.Equal(t, tc.took, took)
 				time.Sleep(free)
+				synctest.Wait()
 				assert.Zero(t, a.InUse())
 			})
 		})
