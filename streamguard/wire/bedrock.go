@@ -11,10 +11,24 @@ import (
 // what Bedrock adds and by the end marks of the usual vendors.
 func newBedrock() *Format {
 	return &Format{
-		name: "bedrock", operation: "chat", generative: true, binds: bindsBedrock | bindsMessages, pathStream: true, anyBody: true,
-		match: matchBedrock, framing: func(s *Stream, _ byte) framing { return &s.frames }, frame: bedrockFrame, unwrap: bedrockUnwrap, shape: bedrockShape,
+		name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
+		bound:  append(bedrockBound, messagesBound...),
+		errors: bedrockErrors,
+		match:  matchBedrock, framing: func(s *Stream, _ byte) framing { return &s.frames }, frame: bedrockFrame, unwrap: bedrockUnwrap, shape: bedrockShape,
 		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 	}
+}
+
+var bedrockBound = []string{
+	"messages[].content[].reasoningContent.reasoningText.signature", "messages[].content[].reasoningContent.redactedContent",
+}
+
+// bedrockErrors are AWS's, also where a service answers for itself.
+var bedrockErrors = []errorPath{
+	{says: anException, paths: "__type"},
+	{says: topMessage, paths: "Message"},
+	{says: itsException, paths: "Output.__type"},
+	{says: aMessage, paths: "Output.message Output.Message"},
 }
 
 // bedrockEmbeddings is an embedding model that is invoked.

@@ -187,3 +187,10 @@ func TestReadingForBindingAllocatesNothing(t *testing.T) {
 	}), "also with a hit")
 	assert.True(t, r.Bound)
 }
+
+// What is told apart of a request has a bound, which no format may break.
+func TestPlacesThatBindFit(t *testing.T) {
+	has, room := wire.WidestBound()
+	assert.LessOrEqual(t, has, room)
+	assert.False(t, wire.ManyBindings())
+}

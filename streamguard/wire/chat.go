@@ -8,8 +8,10 @@ import (
 
 func newChat() *Format {
 	return &Format{
-		name: "chat completions", operation: "chat", generative: true, binds: bindsChat,
-		match: postTo("/chat/completions"), event: chatEvent,
+		name: "chat completions", operation: "chat", generative: true,
+		bound:  chatBound,
+		errors: chatErrors,
+		match:  postTo("/chat/completions"), event: chatEvent,
 		judge: wantObject(chatJudge),
 	}
 }
@@ -20,6 +22,32 @@ func newCompletions() *Format {
 		match: postTo("/completions"), event: chatEvent,
 		judge: wantObject(chatJudge),
 	}
+}
+
+var chatBound = []string{"messages[].audio.id", "messages[].content[](file).file.file_id"}
+
+// chatErrors are those of the vendors and gateways that speak this format.
+var chatErrors = []errorPath{
+	{says: anError, paths: "choices[].error"},
+	{says: aCode, paths: "choices[].error.code"},
+	{says: aKind, paths: "choices[].error.type"},
+	{says: aStatus, paths: "choices[].error.status"},
+	{says: aMessage, paths: "choices[].error.message"},
+	// OpenRouter; the upstream's header comes along.
+	{says: aWord, paths: "error.error_type choices[].error.error_type error.metadata.error_type error.metadata.provider_code"},
+	{says: aWish, paths: "error.availability.retry_after error.metadata.retry_after error.metadata.retry_after_seconds"},
+	{says: aWish, paths: "error.metadata.headers.Retry-After error.metadata.headers.retry-after"},
+	{says: aReset, paths: "error.metadata.headers.X-RateLimit-Reset error.metadata.headers.x-ratelimit-reset"},
+	{says: aRemaining, paths: "error.metadata.headers.X-RateLimit-Remaining error.metadata.headers.x-ratelimit-remaining"},
+	// Groq, MiniMax, Baidu, Tencent, Xunfei.
+	{paths: "x_groq.error", as: "error"},
+	{says: topBase, paths: "base_resp.status_code"},
+	{says: topNumber, paths: "error_code"},
+	{says: topMessage, paths: "error_msg"},
+	{says: topHeader, paths: "header.code"},
+	{says: anObject, paths: "Response.Error"},
+	{says: aCode, paths: "Response.Error.Code"},
+	{says: aMessage, paths: "base_resp.status_msg header.message Response.Error.Message"},
 }
 
 // maxChoice bounds the choice indexes that are told apart; those from here on

@@ -8,7 +8,8 @@ import (
 func newCohere() *Format {
 	return &Format{
 		name: "cohere", operation: "chat", generative: true,
-		match: postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
+		errors: []errorPath{{says: aMessage, paths: "delta.error"}},
+		match:  postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
 		judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
 	}
 }

@@ -287,3 +287,24 @@ func skipCommas(b []byte, i int) int {
 	}
 	return i
 }
+
+// quoteOrEscape returns the index of the first quote or backslash from i on,
+// len(b) if there is none. It looks at a window at a time, since the quote that
+// ends a long text may be far behind its next escape.
+func quoteOrEscape(b []byte, i int) int {
+	const window = 256
+	for ; i < len(b); i += window {
+		w := b[i:min(i+window, len(b))]
+		q := bytes.IndexByte(w, '"')
+		if q >= 0 {
+			w = w[:q]
+		}
+		if e := bytes.IndexByte(w, '\\'); e >= 0 {
+			return i + e
+		}
+		if q >= 0 {
+			return i + q
+		}
+	}
+	return len(b)
+}

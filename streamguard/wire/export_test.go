@@ -67,3 +67,30 @@ func Condense(b []byte, step int) (doc []byte, ended bool) {
 	doc = c.close()
 	return doc, c.ended
 }
+
+// WidestBound returns how many members a place that binds has at most, and how
+// many are told apart.
+func WidestBound() (has, room int) {
+	var widest func(p *place) int
+	widest = func(p *place) int {
+		if p == nil {
+			return 0
+		}
+		n := max(len(p.members), widest(p.elements))
+		for _, m := range p.members {
+			n = max(n, widest(m.at))
+		}
+		return n
+	}
+	return widest(&boundPlaces), maxBound
+}
+
+// ManyBindings reports whether the formats have more bits than there are.
+func ManyBindings() bool {
+	for _, f := range formats {
+		if len(f.bound) > 0 && f.binds == 0 {
+			return true
+		}
+	}
+	return false
+}

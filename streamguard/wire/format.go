@@ -18,7 +18,14 @@ type Format struct {
 	name       string // as String returns it: "chat completions", "responses", …
 	operation  string // gen_ai.operation.name
 	generative bool
-	binds      binding // what may bind its requests to an account
+	binds      binding // the bit of its requests, if bound is not empty
+
+	// bound are the places in a request that bind it to an account, by vendor
+	// documentation of 2026, see place.at; " has " and a text behind one is what
+	// the string there has in it.
+	bound []string
+	// errors are the places of its errors beside those that all formats share.
+	errors []errorPath
 
 	// match tells whether a request is of this format; endpoint is the suffix
 	// of its path that stays when the base URL changes.

@@ -10,11 +10,30 @@ import (
 
 func newGemini() *Format {
 	return &Format{
-		name: "gemini", operation: "generate_content", generative: true, binds: bindsGemini, pathStream: true,
-		match: googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
+		name: "gemini", operation: "generate_content", generative: true, pathStream: true,
+		bound:  geminiBound,
+		errors: geminiErrors,
+		match:  googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
 		event: geminiEvent, torn: geminiTorn,
 		judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,
 	}
+}
+
+// googleFile is in the address of a file that was uploaded to an account; other
+// addresses are public, or name what their own permissions guard.
+const googleFile = "generativelanguage.googleapis.com"
+
+var geminiBound = []string{
+	"cachedContent", "cached_content", "continuationToken",
+	"contents[].parts[].fileData.fileUri has " + googleFile, "contents[].parts[].fileData.file_uri has " + googleFile,
+	"contents[].parts[].file_data.fileUri has " + googleFile, "contents[].parts[].file_data.file_uri has " + googleFile,
+	"contents[].parts[].thoughtSignature", "contents[].parts[].thought_signature",
+}
+
+// geminiErrors are the details of google.rpc.Status.
+var geminiErrors = []errorPath{
+	{says: aWish, paths: "error.details[].retryDelay"},
+	{says: aQuota, paths: "error.details[].violations[].quotaId"},
 }
 
 // geminiEmbeddings is the embeddings of Google's own API, whose clients read

@@ -8,10 +8,17 @@ import (
 // newInteractions is Google's Interactions API.
 func newInteractions() *Format {
 	return &Format{
-		name: "interactions", operation: "chat", generative: true, binds: bindsInteractions,
-		match: matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
+		name: "interactions", operation: "chat", generative: true,
+		bound:  interactionsBound,
+		errors: []errorPath{{paths: "interaction.error", as: "response.error"}},
+		match:  matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
 		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 	}
+}
+
+var interactionsBound = []string{
+	"previous_interaction_id", "input[](thought).signature",
+	"input[].uri has " + googleFile, "input[].content[].uri has " + googleFile,
 }
 
 func matchInteractions(method string, u *url.URL) (string, bool) {

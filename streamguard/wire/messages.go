@@ -8,10 +8,18 @@ import (
 
 func newMessages() *Format {
 	return &Format{
-		name: "messages", operation: "chat", generative: true, binds: bindsMessages,
+		name: "messages", operation: "chat", generative: true,
+		bound: messagesBound,
 		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, done: noSentinel,
 		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 	}
+}
+
+var messagesBound = []string{
+	"container", "container.id",
+	"messages[].content[].source(file).file_id", "messages[].content[](tool_result).content[].source(file).file_id",
+	"messages[].content[](container_upload).file_id",
+	"messages[].content[](thinking).signature", "messages[].content[](redacted_thinking).data",
 }
 
 // matchMessages takes POST …/v1/messages and the two methods of Anthropic

@@ -8,10 +8,30 @@ import (
 
 func newResponses() *Format {
 	return &Format{
-		name: "responses", operation: "chat", generative: true, binds: bindsResponses,
-		match: matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
+		name: "responses", operation: "chat", generative: true,
+		bound:  responsesBound,
+		errors: responsesErrors,
+		match:  matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
 		judge: wantObject(responsesJudge), abort: responsesAbort,
 	}
+}
+
+var responsesBound = []string{
+	"previous_response_id", "conversation", "conversation.id", "prompt.id",
+	"input[](reasoning).encrypted_content", "input[](compaction).encrypted_content", "input[](item_reference).id",
+	"input[].content[].file_id", "input[].output.file_id", "input[].output[].file_id",
+	"tools[](code_interpreter).container", "tools[](code_interpreter).container.file_ids[]",
+	"tools[](file_search).vector_store_ids[]", "tools[](image_generation).input_image_mask.file_id",
+}
+
+var responsesErrors = []errorPath{
+	{says: anObject, paths: "response.error"},
+	{says: aCode, paths: "response.error.code"},
+	{says: aKind, paths: "response.error.type"},
+	{says: aMessage, paths: "response.error.message"},
+	{says: aWord, paths: "incomplete_details.reason response.incomplete_details.reason"},
+	// Where details stand beside "error": null.
+	{paths: "last_error response.last_error status_details.error response.status_details.error", as: "response.error"},
 }
 
 func matchResponses(method string, u *url.URL) (string, bool) {

@@ -19,11 +19,11 @@ type wishes struct {
 
 // field takes a member, in whatever form it is: what is no wait is found out
 // later.
-func (w *wishes) field(n node, v []byte) {
+func (w *wishes) field(says slot, v []byte) {
 	switch {
-	case n == nMetaReset:
+	case says == aReset:
 		first(&w.reset, v)
-	case n == nMetaRemaining:
+	case says == aRemaining:
 		first(&w.remaining, v)
 	case len(w.named) < maxWishes:
 		w.named = append(w.named, string(v))
