@@ -117,8 +117,6 @@ func readConverse(payload []byte, t *template) (said bool, stop []byte, ok bool)
 			t.heedless(&p)
 		case "stopReason":
 			stop = text(p.raw())
-		default:
-			p.skip()
 		}
 	}
 	return said, stop, p.end()

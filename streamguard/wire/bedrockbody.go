@@ -23,7 +23,6 @@ func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
 			stop = text(p.raw())
 			continue
 		}
-		p.skip()
 	}
 	if p.end() && failedFinish(stop) {
 		return Verdict{Failure: f.told(&problem{nested: string(stop), words: a.Words}, nil)}

@@ -15,7 +15,6 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 			encoded = text(p.raw())
 			continue
 		}
-		p.skip()
 	}
 	if !p.end() {
 		return MarkMalformed

@@ -128,8 +128,6 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			s.template.heedless(&p)
 		case "obfuscation":
 			s.template.heedless(&p)
-		default:
-			p.skip()
 		}
 	}
 	return s.chunkEvent(&c, &p, name)
@@ -183,8 +181,6 @@ func (c *chatChunk) choice(p *parser) {
 			c.piece(p)
 		case "error":
 			c.err = p.filled() || c.err
-		default:
-			p.skip()
 		}
 	}
 	if c.states.saw(index, finish) {
@@ -204,7 +200,6 @@ func (c *chatChunk) groq(p *parser) {
 func (c *chatChunk) base(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) != "status_code" {
-			p.skip()
 			continue
 		}
 		text := p.kind() == '"'

@@ -44,8 +44,6 @@ func (c *chatBody) member(p *parser) {
 			c.drifted("usage: want object")
 		}
 		c.usage = nonZero(p.raw())
-	default:
-		p.skip()
 	}
 }
 
@@ -68,7 +66,6 @@ func (c *chatBody) list(p *parser) {
 		c.choices = true
 		if p.kind() != '{' {
 			c.wrong("", "object")
-			p.skip()
 			continue
 		}
 		c.choice(p)
@@ -102,8 +99,6 @@ func (c *chatBody) choice(p *parser) {
 			}
 		case "text":
 			c.usable = p.filled() || c.usable
-		default:
-			p.skip()
 		}
 	}
 }
@@ -113,7 +108,6 @@ func (c *chatBody) message(p *parser) {
 		k := p.kind()
 		switch string(p.name) {
 		case "role":
-			p.skip()
 			continue
 		case "content":
 			if k != '"' && k != '[' && k != 'n' {

@@ -37,8 +37,6 @@ func cohereEvent(s *Stream, name, data []byte) Mark {
 			n.readError(&p)
 		case "delta":
 			n.delta(&p)
-		default:
-			p.skip()
 		}
 	}
 	if !p.end() {
@@ -55,8 +53,6 @@ func (n *cohereNote) delta(p *parser) {
 			n.finish = text(p.raw())
 		case "message":
 			n.readPiece(p)
-		default:
-			p.skip()
 		}
 	}
 }
@@ -113,7 +109,6 @@ func cohereJudge(f *Format, a Answer, b []byte) Verdict {
 		switch string(p.name) {
 		case "message":
 			if p.kind() != '{' { // text is an error's
-				p.skip()
 				continue
 			}
 			message = true
@@ -122,8 +117,6 @@ func cohereJudge(f *Format, a Answer, b []byte) Verdict {
 			finish = text(p.raw())
 		case "usage":
 			usage = nonZero(p.raw())
-		default:
-			p.skip()
 		}
 	}
 	if p.end() && cohereFailed(finish) {

@@ -37,8 +37,6 @@ func (c *chatChunk) output(p *parser) {
 			if t := text(p.raw()); c.states.saw(0, t) {
 				c.failed = t
 			}
-		default:
-			p.skip()
 		}
 	}
 }
@@ -55,8 +53,6 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 			c.err = p.filled() || c.err
 		case "usage":
 			s.template.heedless(&p)
-		default:
-			p.skip()
 		}
 	}
 	return s.chunkEvent(&c, &p, name)
@@ -72,8 +68,6 @@ func dashScopeJudge(f *Format, a Answer, b []byte) Verdict {
 			c.output(&p)
 		case "usage":
 			usage = nonZero(p.raw())
-		default:
-			p.skip()
 		}
 	}
 	if p.end() && c.failed != nil {

@@ -135,8 +135,6 @@ func (c *geminiChunk) read(p *parser) {
 				continue
 			}
 			c.usage = nonZero(p.raw())
-		default:
-			p.skip()
 		}
 	}
 }
@@ -159,8 +157,6 @@ func (c *geminiChunk) candidate(p *parser) {
 			finish = googleReason(text(p.raw()))
 		case "content":
 			content = c.parts(p)
-		default:
-			p.skip()
 		}
 	}
 	c.usable = c.usable || content || len(finish) > 0
@@ -182,7 +178,6 @@ func googleReason(b []byte) []byte {
 func (c *geminiChunk) parts(p *parser) (content bool) {
 	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) != "parts" || p.kind() != '[' {
-			p.skip()
 			continue
 		}
 		for ok := p.array(); ok && p.element(); {
@@ -205,7 +200,6 @@ func (c *geminiChunk) feedback(p *parser) {
 			c.blocked = len(googleReason(text(p.raw()))) > 0
 			continue
 		}
-		p.skip()
 	}
 }
 

@@ -44,8 +44,6 @@ func interactionsEvent(s *Stream, name, data []byte) Mark {
 			n.readPiece(&p)
 		case "event_id":
 			s.template.heedless(&p)
-		default:
-			p.skip()
 		}
 	}
 	if !p.end() {
@@ -85,8 +83,6 @@ func interactionsJudge(f *Format, a Answer, b []byte) Verdict {
 			usable = p.filled() || usable
 		case "usage":
 			usage = nonZero(p.raw())
-		default:
-			p.skip()
 		}
 	}
 	if p.end() && string(status) == "failed" {

@@ -31,8 +31,6 @@ func (l *llamaPart) read(p *parser) {
 			l.usage = nonZero(p.raw())
 		case "error":
 			l.err = p.filled() || l.err
-		default:
-			p.skip()
 		}
 	}
 }

@@ -144,8 +144,6 @@ func (c *census) word(p *parser) {
 		c.doneReason = len(text(p.raw())) > 0
 	case "stopReason":
 		c.stopReasonCamel = len(text(p.raw())) > 0
-	default:
-		p.skip()
 	}
 }
 

@@ -56,8 +56,6 @@ func messagesEvent(s *Stream, name, data []byte) Mark {
 			n.readError(&p)
 		case "delta":
 			n.delta(&p)
-		default:
-			p.skip()
 		}
 	}
 	if !p.end() {
@@ -124,8 +122,6 @@ func messagesJudge(f *Format, a Answer, b []byte) Verdict {
 				drift = "usage: want object"
 			}
 			usage = nonZero(p.raw())
-		default:
-			p.skip()
 		}
 	}
 	if v, done := f.unfit(a, &p, usable, content || drift != ""); done {

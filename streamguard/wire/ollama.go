@@ -90,9 +90,6 @@ func (l *ollamaLine) read(p *parser) {
 				l.template.heedless(p)
 				continue
 			}
-			p.skip()
-		default:
-			p.skip()
 		}
 	}
 }

@@ -1,21 +1,22 @@
 package wire
 
 // A parser walks one JSON value in a single pass and validates all of it on
-// the way, without allocating. Each value must be consumed exactly once: by
-// skip or one of the methods built on it, or by object or array and a loop
-// over member or element that runs to its end. After the first fault every
-// method reports false; end tells whether all was well.
+// the way, without allocating. A value is consumed by skip or one of the methods
+// built on it, or by object or array and a loop over member or element that runs
+// to its end; a member or element that is not consumed is skipped. After the
+// first fault every method reports false; end tells whether all was well.
 type parser struct {
 	b     []byte
 	name  []byte // the member's key, decoded
 	i     int    // at the next value, white space skipped
+	due   int    // where the member or element begins that is to be consumed
 	depth int
 	fresh bool // directly behind an opening bracket
 	bad   bool
 }
 
 // parse returns a parser at the beginning of b.
-func parse(b []byte) parser { return parser{b: b, i: skipSpace(b, 0)} }
+func parse(b []byte) parser { return parser{b: b, i: skipSpace(b, 0), due: -1} }
 
 // kind returns the first byte of the next value, 0 at the end.
 func (p *parser) kind() byte {
@@ -63,7 +64,7 @@ func (p *parser) into(open byte) bool {
 
 // next goes to the next key or element; false at the closing bracket.
 func (p *parser) next(closing byte) bool {
-	if p.bad {
+	if p.bad || p.i == p.due && !p.skip() {
 		return false
 	}
 	i := skipSpace(p.b, p.i)
@@ -83,7 +84,7 @@ func (p *parser) next(closing byte) bool {
 		i = skipSpace(p.b, i+1)
 	}
 	p.fresh = false
-	p.i = i
+	p.i, p.due = i, i
 	return i < len(p.b) || p.fail()
 }
 
@@ -96,7 +97,6 @@ func (p *parser) objectElement() bool {
 		if p.kind() == '{' {
 			return true
 		}
-		p.skip()
 	}
 	return false
 }
@@ -125,6 +125,7 @@ func (p *parser) member() bool {
 		return p.fail()
 	}
 	p.i = skipSpace(b, j+1)
+	p.due = p.i
 	return true
 }
 
@@ -175,7 +176,6 @@ func (p *parser) said() (text span, ok bool) {
 	case '{':
 		for in := p.object(); in && p.member(); {
 			if string(p.name) == "type" || string(p.name) == "role" {
-				p.skip()
 				continue
 			}
 			if t, says := p.said(); says {

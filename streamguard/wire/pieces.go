@@ -21,7 +21,6 @@ func (c *pieces) piece(p *parser) bool {
 func (c *pieces) message(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) == "role" {
-			p.skip()
 			continue
 		}
 		c.piece(p)

@@ -69,8 +69,6 @@ func responsesEvent(s *Stream, name, data []byte) Mark {
 			n.readStatus(&p)
 		case "delta":
 			n.readPiece(&p)
-		default:
-			p.skip()
 		}
 	}
 	if !p.end() {
@@ -146,8 +144,6 @@ func (r *responseBody) read(p *parser) {
 			r.usage = nonZero(p.raw())
 		case "background":
 			r.background = string(p.raw()) == "true"
-		default:
-			p.skip()
 		}
 	}
 }

@@ -79,8 +79,6 @@ func (t *ticket) member(p *parser, name string, top bool) {
 			return
 		}
 		p.skip()
-	default:
-		p.skip()
 	}
 }
 

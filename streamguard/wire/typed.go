@@ -28,7 +28,6 @@ func (e *typedEvent) readStatus(p *parser) {
 			e.status = text(p.raw())
 			continue
 		}
-		p.skip()
 	}
 }
 
