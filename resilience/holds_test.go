@@ -94,6 +94,23 @@ func TestAHoldIsOfCallsThatRunAModel(t *testing.T) {
 	}
 }
 
+// A provider's own word for a quota holds the account, as the built-in ones do.
+func TestAnAddedWordHoldsTheAccount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := holding()
+		p.Words.Quota = []string{"empty_wallet"}
+		tr, _ := build(t, play(reply{status: 429, header: http.Header{"Retry-After": {"600"}}, body: `{"error":{"code":"empty_wallet"}}`}), p)
+		_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err)
+		for _, model := range []string{"m1", "m2"} {
+			open := tr.Peek(model)
+			require.NotNil(t, open, model)
+			assert.Equal(t, "quota", open.Limit)
+		}
+	})
+}
+
 // plainStack is a stack and a request that cost as little as any, so that what
 // limits add to it shows: nothing is judged, and the answer has no body.
 func plainStack(tb testing.TB, p resilience.Policy) (*resilience.Transport, *http.Request) {

@@ -29,8 +29,8 @@ func (p *problem) httpStatus() int {
 		}
 	}
 	for _, s := range [...]string{p.nested, p.topCode} {
-		if n, ok := zhipuStatus[s]; ok {
-			return n
+		if m, ok := zhipuCodes[s]; ok {
+			return m.status
 		}
 	}
 	if n, ok := baiduStatus[p.topCode]; ok {
@@ -93,13 +93,13 @@ var minimaxStatus = map[string]int{
 	"2013": http.StatusBadRequest,
 }
 
-// zhipuStatus holds Zhipu's codes: concurrency, overload, a plan's limit, no
+// zhipuCodes holds Zhipu's codes: concurrency, overload, a plan's limit, no
 // balance.
-var zhipuStatus = map[string]int{
-	"1302": http.StatusTooManyRequests,
-	"1305": http.StatusServiceUnavailable,
-	"1308": http.StatusTooManyRequests,
-	"1113": http.StatusTooManyRequests,
+var zhipuCodes = map[string]meaning{
+	"1302": {http.StatusTooManyRequests, LimitConcurrency},
+	"1305": overloaded,
+	"1308": quotaSpent,
+	"1113": unpaid,
 }
 
 // baiduStatus holds Baidu's codes for rate limits.
@@ -111,22 +111,24 @@ var baiduStatus = map[string]int{
 
 // A meaning is what a word stands for.
 type meaning struct {
-	status int
-	quota  bool // waiting does not help
+	status int       // 0: none of its own
+	limit  LimitKind // "": it tells of none
 }
 
 var (
-	rateLimited = meaning{status: http.StatusTooManyRequests}
-	quotaSpent  = meaning{status: http.StatusTooManyRequests, quota: true}
-	overloaded  = meaning{status: http.StatusServiceUnavailable}
+	rateLimited = meaning{http.StatusTooManyRequests, LimitRate}
+	quotaSpent  = meaning{http.StatusTooManyRequests, LimitQuota}
+	unpaid      = meaning{http.StatusTooManyRequests, LimitBilling}
+	overloaded  = meaning{http.StatusServiceUnavailable, LimitConcurrency}
 	clientFault = meaning{status: http.StatusBadRequest}
+	down        = meaning{status: http.StatusServiceUnavailable}
 )
 
 // exact holds the words whose meaning is all their own.
 var exact = map[string]meaning{
 	"resourceexhausted": rateLimited, "modelnotreadyexception": rateLimited,
-	"slowdown": overloaded, "unavailable": overloaded,
-	"serviceunavailable": overloaded, "serviceunavailableerror": overloaded, "serviceunavailableexception": overloaded,
+	"slowdown": overloaded, "unavailable": down,
+	"serviceunavailable": down, "serviceunavailableerror": down, "serviceunavailableexception": down,
 	"timeouterror": {status: 504}, "deadlineexceeded": {status: 504}, "gatewaytimeout": {status: 504},
 	"authenticationerror": {status: 401}, "invalidapikey": {status: 401}, "unauthenticated": {status: 401},
 	"permissionerror": {status: 403}, "permissiondenied": {status: 403},
@@ -150,12 +152,16 @@ type pattern struct {
 }
 
 // patterns are looked at in order: what is limited by rate clears by itself,
-// whatever quota it names (DashScope's Throttling.RateQuota).
+// whatever quota it names (DashScope's Throttling.RateQuota), and money comes
+// before the quota that it buys. One without a status of its own leaves that to
+// the next. This table is the only one of words that tell of limits.
 var patterns = [...]pattern{
+	{"concurren", meaning{limit: LimitConcurrency}},
 	{"ratelimit", rateLimited}, {"toomanyrequests", rateLimited}, {"throttl", rateLimited},
-	{"quota", quotaSpent}, {"usagelimit", quotaSpent}, {"spendlimit", quotaSpent},
-	{"billing", quotaSpent}, {"credit", quotaSpent}, {"insufficientbalance", quotaSpent},
-	{"overloaded", overloaded}, {"queueexceeded", overloaded}, {"capacity", overloaded},
+	{"billing", unpaid}, {"credit", unpaid}, {"spendlimit", unpaid}, {"insufficientquota", unpaid},
+	{"insufficientbalance", unpaid}, {"accountbalance", meaning{limit: LimitBilling}},
+	{"quota", quotaSpent}, {"usagelimit", quotaSpent}, {"perday", meaning{limit: LimitQuota}},
+	{"overload", overloaded}, {"queueexceeded", overloaded}, {"capacity", overloaded},
 	{"toolarge", meaning{status: http.StatusRequestEntityTooLarge}},
 	{"policy", clientFault}, {"contentfilter", clientFault},
 	{"invalid", clientFault}, {"malformed", clientFault},
@@ -169,35 +175,30 @@ var ownFaults = [...]string{
 }
 
 // builtIn returns the meaning of a word in its normal form.
-func builtIn(word string) meaning {
+func builtIn(word string) (m meaning) {
 	if m, ok := exact[word]; ok {
 		return m
 	}
 	for i := range patterns {
-		if !strings.Contains(word, patterns[i].holds) {
+		p := &patterns[i]
+		if !strings.Contains(word, p.holds) || p.meaning == clientFault && holdsOne(word, ownFaults[:]) {
 			continue
 		}
-		if m := patterns[i].meaning; m != clientFault || !holdsOne(word, ownFaults[:]) {
-			return m
+		if m.limit == "" {
+			m.limit = p.limit
+		}
+		if p.status != 0 {
+			m.status = p.status
+			break
 		}
 	}
-	return meaning{}
+	return m
 }
 
-// quota reports whether the document tells of a quota or billing limit, for
-// which waiting does not help.
-func (p *problem) quota() bool {
-	if p.daily {
-		return true
+// meaning returns what a code, type or status word of the document stands for.
+func (p *problem) meaning(s string) meaning {
+	if m, ok := zhipuCodes[s]; ok {
+		return m
 	}
-	for s := range p.labels() {
-		switch s {
-		case "1308", "1113": // Zhipu: plan limit, no balance
-			return true
-		}
-		if p.words.meaning(s).quota {
-			return true
-		}
-	}
-	return false
+	return p.words.meaning(s)
 }

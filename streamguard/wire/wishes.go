@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strings"
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/layer"
@@ -69,16 +68,9 @@ func (p *problem) limitKind() LimitKind {
 	if prose == LimitNeverFits {
 		return prose
 	}
-	var kind LimitKind
-	for _, s := range append([]string{p.nested, p.kind, p.status, p.topCode, p.topType}, p.extra...) {
-		switch k := wordKind(s); {
-		case k == LimitBilling:
-			return k
-		case k == LimitQuota, kind == "":
-			kind = k
-		}
-	}
+	kind := p.wordKind()
 	switch {
+	case kind == LimitBilling:
 	case p.daily:
 		return LimitQuota
 	case kind == LimitQuota && prose == LimitRate, kind == "": // Cerebras has a quota of a minute
@@ -87,32 +79,28 @@ func (p *problem) limitKind() LimitKind {
 	return kind
 }
 
-// wordKind returns the kind of limit of an error's code, type or status word,
-// "" if it is of none or a plain rate limit. Case and separators do not count.
-func wordKind(s string) LimitKind {
-	switch s {
-	case "", "error":
-		return ""
-	case "1113": // Zhipu: no balance
-		return LimitBilling
-	case "1308": // Zhipu: the limit of a plan
-		return LimitQuota
-	case "1302", "1305": // Zhipu: concurrency, overload
-		return LimitConcurrency
+// wordKind returns the kind of limit that the document's words say, "" for none
+// and for a plain rate limit, of which the message may know more.
+func (p *problem) wordKind() (kind LimitKind) {
+	for s := range p.labels() {
+		switch k := p.meaning(s).limit; {
+		case k == LimitBilling:
+			return k
+		case k == LimitQuota, kind == "" && k != LimitRate:
+			kind = k
+		}
 	}
-	if len(s) > maxKey {
-		return ""
+	return kind
+}
+
+// quota reports whether the document's words tell of a quota or billing limit,
+// for which waiting does not help.
+func (p *problem) quota() bool {
+	switch p.wordKind() {
+	case LimitBilling:
+		return true
+	case LimitQuota:
+		return p.limitKind() == LimitQuota
 	}
-	s = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
-	switch {
-	case strings.HasPrefix(s, "throttl"): // DashScope: Throttling.RateQuota
-		return ""
-	case containsAny(s, "billing", "credit", "balance", "spendlimit", "insufficientquota"):
-		return LimitBilling
-	case containsAny(s, "quota", "usagelimit", "perday"):
-		return LimitQuota
-	case containsAny(s, "concurren", "overload", "capacity", "queueexceeded", "slowdown"):
-		return LimitConcurrency
-	}
-	return ""
+	return p.daily
 }

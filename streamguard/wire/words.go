@@ -15,7 +15,9 @@ import (
 // A word of RateLimited, Quota, Overloaded and Client matches an error's code,
 // type or status that holds it; case and the separators "_", "-", "." and the
 // space do not count. A word of digits must be the whole code. Text that is
-// meant for people is never read for them.
+// meant for people is never read for them. Of an answer that ran into a limit
+// such a word also says which: a rate, a quota, which is the account's, or too
+// much at once.
 type Words struct {
 	RateLimited []string // status 429
 	Quota       []string // status 429 that no wait mends: a quota, a billing limit
