@@ -369,7 +369,7 @@ func TestCaseB18_ErrorAfterContent(t *testing.T) {
 	)
 	messages := wholeRow("messages", ut.RawStream(msgStart, blockStart, blockDelta, bad), msgStart+blockStart+blockDelta+bad)
 	messages.path, messages.word, messages.read = messagesPath, wordFail, streamguard.ErrIncomplete
-	openAI := wholeRow("chat", ut.RawStream(ev("a"), chat, evDone), ev("a")+chat+evDone)
+	openAI := wholeRow("chat", ut.RawStream(ev("a"), chat, evDone), ev("a")+chat)
 	openAI.word, openAI.read = wordFail, streamguard.ErrIncomplete
 	run(t, []row{messages, openAI})
 }

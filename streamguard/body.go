@@ -52,6 +52,7 @@ type guardBody struct {
 	endless  bool // the format has no end mark: a clean end of the body is one
 	stripped bool // the event before was left out
 	part     bool // step's last bytes are of an event that is too large to hold
+	behind   bool // a failure, so that all of it is left out
 	dropping bool // of which the comment lines are left out, by filter
 	filter   commentFilter
 	comments int   // bytes of comments that HoldComplete holds

@@ -376,9 +376,9 @@ func TestCaseB17_Responses(t *testing.T) {
 func TestCaseB18_InBandError(t *testing.T) {
 	for url, s := range map[string]string{
 		messagesPath: MS + BS + T("a") + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
-		chatPath:     C("a") + `data: {"error":{"code":502,"message":"x"},"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}` + "\n\n" + DONE,
+		chatPath:     C("a") + `data: {"error":{"code":502,"message":"x"},"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}` + "\n\n",
 	} {
-		got, r, err := stream(t, url, sg.Policy{}, part{data: s})
+		got, r, err := stream(t, url, sg.Policy{}, part{data: s + DONE})
 		assert.Equal(t, s, got)
 		end := r.end(t)
 		require.NotNil(t, end.Failure)

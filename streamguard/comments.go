@@ -79,6 +79,9 @@ func onlyComments(ev []byte) bool {
 // unless the event is nothing but comments: they commit nothing, and no more of
 // them is held.
 func (b *guardBody) flows(data []byte) bool {
+	if b.behind = b.st.Failure() != nil; b.behind {
+		return true // what it is shows at its end, when it is too late to leave it out
+	}
 	comments := b.holding && b.st.Comments() && onlyComments(data)
 	if b.holding && !comments && b.g.Policy.HoldUntil != HoldComplete {
 		return false
@@ -92,6 +95,9 @@ func (b *guardBody) flows(data []byte) bool {
 // that are left out. What stays is at the front of ev; its length is returned.
 func (b *guardBody) sift(ev []byte, whole bool) int {
 	switch {
+	case b.part && b.behind:
+		b.stripped = whole
+		return 0
 	case b.part && b.dropping:
 		n := b.filter.drop(ev)
 		b.stripped = whole && !b.filter.last
@@ -134,10 +140,10 @@ func (b *guardBody) overfull(n int, m wire.Mark) bool {
 	return b.comments > maxEvent
 }
 
-// strips reports whether an event with marks m is left out: a comment by the
-// policy, one that is too many to hold, and the rest of its blank line.
-func (b *guardBody) strips(m wire.Mark, overfull bool) bool {
-	b.stripped = m&markBlank != 0 && b.stripped || overfull ||
+// strips reports whether an event with marks m is left out: one that must be, a
+// comment by the policy, and the rest of either's blank line.
+func (b *guardBody) strips(m wire.Mark, must bool) bool {
+	b.stripped = m&markBlank != 0 && b.stripped || must ||
 		m&wire.MarkComment != 0 && b.g.Policy.StripComments
 	return b.stripped
 }

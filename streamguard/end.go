@@ -29,7 +29,7 @@ func (b *guardBody) takeRest() (m wire.Mark, closing []byte) {
 		b.note(m)
 		return m, closing
 	}
-	if !whole || m&wire.MarkMalformed != 0 {
+	if !whole || m&wire.MarkMalformed != 0 || b.untrue(m) {
 		b.c.b = b.c.b[:b.c.judged]
 		return 0, closing
 	}

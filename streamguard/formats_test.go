@@ -163,7 +163,11 @@ func TestVendorStreamsThatFail(t *testing.T) {
 			r, resp, got, err := vendorCall(t, v.path, v.body, step, sg.Policy{})
 			failedInBand(t, err, want)
 			assert.Equal(t, 200, resp.StatusCode)
-			assert.Equal(t, bare(t, v.path, v.body, step), got, "nothing is added")
+			sent := bare(t, v.path, v.body, step)
+			if name == "gemini array" {
+				sent = strings.Replace(sent, "}}]", "}}", 1) // see TestNoEndMarkBehindAFailure
+			}
+			assert.Equal(t, sent, got, "nothing is added")
 			require.NotNil(t, r.end(t).Failure)
 			assert.False(t, r.end(t).Complete)
 

@@ -17,7 +17,8 @@ import (
 // returned as a response with its status, or as an error. From then on it
 // relays whole events as they arrive, bytes unchanged, and tells a stream that
 // breaks off by one error event and by an [*IncompleteError] from Read. A
-// failure that the stream reports itself is relayed, and Read fails behind it.
+// failure that the stream reports itself is relayed, and Read fails behind it;
+// what would say there that the answer is whole, such as [DONE], is left out.
 //
 // Only streams of inference calls are guarded, decoded ones with a 2xx; all else
 // is returned untouched. A JSON body in place of the stream that was asked for

@@ -88,6 +88,9 @@ func (b *guardBody) weigh(n int, m wire.Mark) (f *wire.Failure, done bool) {
 
 // malformed ends holding at an event that does not parse.
 func (b *guardBody) malformed() (f *wire.Failure, done bool) {
+	if f = b.st.Failure(); f != nil {
+		return f, true
+	}
 	b.c.b = b.c.b[:b.c.judged]
 	if b.seen && b.complete() {
 		b.finish(errMalformed, nil)

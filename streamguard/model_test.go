@@ -52,6 +52,10 @@ func (m *model) complete() bool {
 	if m.done && m.seen {
 		return true
 	}
+	return m.finished()
+}
+
+func (m *model) finished() bool {
 	for _, finished := range m.reasons {
 		if !finished {
 			return false
@@ -66,6 +70,7 @@ const (
 	comment
 	malformed
 	fails
+	lies // it says behind a failure that all is well
 )
 
 // event takes in one event without its line ends at the end.
@@ -79,8 +84,10 @@ func (m *model) event(ev, eol string) int {
 	switch {
 	case !ok:
 		return comment
-	case m.done || m.failed:
+	case m.done:
 		return passes
+	case data == "[DONE]" && m.failed:
+		return lies
 	case data == "[DONE]":
 		m.done = true
 		return passes
@@ -89,16 +96,23 @@ func (m *model) event(ev, eol string) int {
 	if json.Unmarshal([]byte(data), &c) != nil {
 		return malformed
 	}
+	if c.Error != nil && m.failed {
+		return passes
+	}
 	if c.Error != nil {
 		m.failed, m.status = true, c.Error.Code
 		return fails
 	}
+	finished := m.finished()
 	for _, choice := range c.Choices {
 		m.seen = true
 		if text, _ := choice.Delta["content"].(string); text != "" {
 			m.content = true
 		}
 		m.reasons[choice.Index] = m.reasons[choice.Index] || choice.Finish != nil && *choice.Finish != ""
+	}
+	if m.failed && !finished && m.finished() {
+		return lies
 	}
 	return passes
 }
@@ -148,10 +162,10 @@ func (m *model) run(data, eol string, end error) outcome {
 		case kind == malformed && held && (!m.seen || !m.complete()):
 			return outcome{status: 502}
 		case kind == malformed:
-			return outcome{out: out, broken: !m.complete()}
+			return outcome{out: out, broken: !m.complete() && !m.failed, failed: m.failed}
 		case kind == fails && held:
 			return outcome{status: m.status}
-		case kind == comment && m.strip:
+		case kind == lies, kind == comment && m.strip:
 			continue
 		}
 		if m.strip {

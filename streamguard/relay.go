@@ -158,7 +158,7 @@ func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
 			if m&wire.MarkMalformed != 0 {
 				return w, r, true
 			}
-			if b.strips(m, false) {
+			if b.strips(m, b.untrue(m)) {
 				r += n
 				continue
 			}
@@ -174,6 +174,14 @@ func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
 		w, r = w+k, r+n
 	}
 	return w, r, false
+}
+
+// untrue reports whether an event with marks m says that the answer is over and
+// well, behind a failure of the stream's own. It is left out: clients exist that
+// take no notice of an error event and stop reading at [DONE], before the error
+// from Read (contract 6.11).
+func (b *guardBody) untrue(m wire.Mark) bool {
+	return m&(wire.MarkEnd|wire.MarkFinal) != 0 && m&wire.MarkFailed == 0 && b.st.Failure() != nil
 }
 
 // Close closes the upstream's body. It may be called at any time, also while a

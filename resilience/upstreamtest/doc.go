@@ -54,7 +54,7 @@
 //	Silence(), Drop(), Drop().Reset()                // no answer, ever
 //
 // What stands between two events is a [Piece]: [Pings], [Wait], [Gate],
-// [Huge] lines, [Malformed] events, any [Bytes]. [Step.LineEnds],
+// [Huge] lines, [Malformed] events, the [Ending] of a good stream, any [Bytes]. [Step.LineEnds],
 // [Step.WriteSize], [Step.Gzip] and [Step.CloseDelimited] change how the bytes
 // travel.
 //

@@ -317,6 +317,23 @@ func TestLineEndsOfPieces(t *testing.T) {
 	})
 }
 
+func TestEnding(t *testing.T) {
+	both(t, func(t *testing.T, r reach) {
+		for path, want := range map[string]string{
+			chatPath:          "\"finish_reason\":\"stop\"}]}\n\n" + done,
+			"/v1/messages":    "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+			"/v2/chat":        "\"finish_reason\":\"COMPLETE\"",
+			"/api/chat":       "\"done\":true",
+			"/v1/completions": done,
+		} {
+			r.up.Default(ut.Stream("a").CutAfterText(1).At(-1, ut.ErrorEvent(503), ut.Ending()))
+			_, behind, found := strings.Cut(r.post(t, path, ask("m", true)).body, "scripted status 503")
+			assert.True(t, found, path)
+			assert.Contains(t, behind, want, path)
+		}
+	})
+}
+
 func TestOtherForms(t *testing.T) {
 	both(t, func(t *testing.T, r reach) {
 		r.up.Default(ut.JSON("a").Code(201))

@@ -79,6 +79,20 @@ func Event(data string) Piece {
 	return Piece{data: func(f *format, _ *Request, _ int) []byte { return f.frame(data) }}
 }
 
+// Ending is what a good stream of the format ends with, behind the last piece of
+// its answer: the events that say that it is over. Senders exist that send them
+// behind an error event, too.
+func Ending() Piece {
+	return Piece{data: func(f *format, r *Request, _ int) []byte {
+		events := f.events(r, answer{texts: []string{""}})
+		var b []byte
+		for i := len(events) - 1; i >= 0 && !events[i].text; i-- {
+			b = append(bytes.Clone(events[i].data), b...)
+		}
+		return b
+	}}
+}
+
 // doneMark is what still follows an error event in a chat stream.
 func doneMark() Piece {
 	return Piece{done: true, data: func(f *format, _ *Request, _ int) []byte { return []byte(f.done) }}

@@ -52,22 +52,26 @@ func (s *Stream) read(name, data, b []byte) Mark {
 	return m
 }
 
-// detail looks into an event behind the last one for what a failure that is
-// vague has not told.
+// detail looks into an event behind the last one. Behind a failure it may still
+// say more of that, or that the answer is over, as if nothing had happened
+// (contract 6.11); behind a good end nothing counts.
 func (s *Stream) detail(name, data, b []byte) Mark {
-	if string(b) == "[DONE]" {
-		s.vague = false
-	}
-	if !s.vague || b[0] != '{' || s.by.event == nil {
+	if s.over() {
 		return 0
 	}
-	m := s.by.event(s, name, data) & (MarkFailed | MarkEnd | MarkFinal)
+	if bytes.HasSuffix(b, []byte("[DONE]")) { // in a line of its own it is one to readers of lines
+		return s.sentinel()
+	}
+	m := s.read(name, data, b)
 	s.template.begin()
-	if m&MarkFailed == 0 {
-		return 0
-	}
-	return m
+	return m & behindFailure
 }
+
+// over reports whether the stream ended well by a final mark.
+func (s *Stream) over() bool { return s.final && s.failure == nil }
+
+// behindFailure are the marks that mean something behind a failure.
+const behindFailure = MarkFailed | MarkEnd | MarkFinal | MarkMalformed
 
 func (s *Stream) count(m Mark) {
 	if m&(MarkData|MarkAside|MarkFailed) != 0 {
@@ -84,7 +88,11 @@ func (s *Stream) count(m Mark) {
 
 func (s *Stream) sentinel() Mark {
 	s.template.forget()
-	s.final, s.vague = true, false // nothing more is said
+	s.vague = false // nothing more is said
+	if s.final {    // behind a failure
+		return MarkFinal
+	}
+	s.final = true
 	if s.by.done != nil {
 		return s.by.done(s)
 	}

@@ -64,10 +64,15 @@ func (*frameFraming) event(s *Stream, ev []byte) Mark {
 	if !ok {
 		return MarkMalformed
 	}
-	if s.final {
+	if s.over() {
 		return 0
 	}
 	m := s.f.frame(s, h, body[headers:], false)
+	if s.final {
+		s.template.forget()
+		s.template.begin()
+		return m & behindFailure
+	}
 	s.count(m)
 	switch {
 	case m != MarkData|MarkContent:
@@ -221,12 +226,15 @@ func (t *frameFraming) flowEnd(s *Stream, doc []byte) Mark {
 	if !ok || l.bad || l.sum != binary.BigEndian.Uint32(l.last[:]) {
 		return MarkMalformed
 	}
-	if s.final {
+	if s.over() {
 		return 0
 	}
 	m := s.f.frame(s, h, doc, l.inner != nil)
 	if m == MarkMalformed {
 		m = MarkData | MarkContent // nobody validates so much
+	}
+	if s.final {
+		return m & behindFailure
 	}
 	s.count(m)
 	return m

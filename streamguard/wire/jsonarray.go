@@ -153,9 +153,6 @@ func (t *arrayFraming) event(s *Stream, ev []byte) Mark {
 // closeArray judges the closing bracket.
 func (s *Stream) closeArray() Mark {
 	s.open = false
-	if s.final { // an element told of a failure
-		return 0
-	}
 	return s.sentinel()
 }
 

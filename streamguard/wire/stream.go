@@ -218,6 +218,8 @@ func (s *Stream) judgeLarge(name, doc []byte) Mark {
 	}
 	m := s.judge(name, doc, nil, -1)
 	switch {
+	case s.final && m&MarkFinal == 0: // behind the last one
+		m &^= MarkMalformed
 	case m == MarkMalformed: // nobody validates so much
 		m = MarkData | MarkContent
 		if p := inspect(doc); p.plainError() {

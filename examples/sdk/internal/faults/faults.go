@@ -66,6 +66,9 @@ func always(s upstreamtest.Step) func(adapter.SDK) upstreamtest.Step {
 var (
 	good = upstreamtest.OK(words...)
 	call = upstreamtest.ToolCall(tool, arguments)
+	// failed is an error event; what a good answer ends with may follow it: [DONE],
+	// and its like in other formats.
+	failed = upstreamtest.ErrorEvent(http.StatusServiceUnavailable)
 )
 
 // Table are the faults of the table that the README shows.
@@ -78,10 +81,12 @@ func Table() []Fault {
 		{Name: "connection reset", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.Wait(settle)).Reset())},
 		{Name: "silent mid-stream", Stream: true, Step: always(good.CutAfterText(2).Stall())},
 		{Name: "error event first", Stream: true, Step: always(good.FailAfter(0, http.StatusServiceUnavailable))},
-		{Name: "error event mid-stream", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)))},
+		{Name: "error event mid-stream", Stream: true, Step: always(good.CutAfterText(2).At(-1, failed))},
+		{Name: "error event, then [DONE]", Stream: true, Step: always(good.CutAfterText(2).At(-1, failed, upstreamtest.Ending()))},
 		{Name: "whole tool call, streamed", Stream: true, Good: true, Tool: true, Step: always(call)},
 		{Name: "cut in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1))},
-		{Name: "error event in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)))},
+		{Name: "error event in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, failed))},
+		{Name: "error event in a tool call, then [DONE]", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, failed, upstreamtest.Ending()))},
 		{Name: "error inside a 200", Hidden: true, Step: hidden},
 		{Name: "empty 200", Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
 		{Name: "empty stream", Stream: true, Status: http.StatusBadGateway, Step: always(good.CutAfter(0))},
@@ -96,7 +101,9 @@ func More() []Fault {
 		{Name: "whole tool call", Good: true, Tool: true, Step: always(call)},
 		{Name: "tool call cut inside a line", Stream: true, Tool: true, Step: always(call.CutAfterText(1).InsideLine())},
 		{Name: "reset in a tool call", Stream: true, Tool: true, Step: always(call.CutAfterText(1).At(-1, upstreamtest.Wait(settle)).Reset())},
-		{Name: "error event, then the framing breaks", Stream: true, Step: always(good.CutAfterText(2).At(-1, upstreamtest.ErrorEvent(http.StatusServiceUnavailable)).FIN())},
+		{Name: "error event, then the end after a while", Stream: true, Step: always(good.CutAfterText(2).At(-1, failed, upstreamtest.Wait(settle), upstreamtest.Pings(0, 2), upstreamtest.Ending()))},
+		{Name: "error event, then [DONE], CRLF", Stream: true, Step: always(good.CutAfterText(2).LineEnds(upstreamtest.CRLF).At(-1, failed, upstreamtest.Ending()))},
+		{Name: "error event, then the framing breaks", Stream: true, Step: always(good.CutAfterText(2).At(-1, failed).FIN())},
 		{Name: "error inside a 200 instead of a stream", Stream: true, Hidden: true, Step: hidden},
 		{Name: "empty 200 instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.Empty())},
 		{Name: "page instead of a stream", Stream: true, Status: http.StatusBadGateway, Step: always(upstreamtest.HTML())},

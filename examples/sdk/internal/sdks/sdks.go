@@ -36,8 +36,8 @@
 //     is a 502.
 //   - langchaingo's errors are plain text without a status: a chain over several
 //     of them knows it from the stack below, see failover.Call. Of an error event
-//     in a stream it takes no notice, and reads on to the error that the stack
-//     ends the stream with.
+//     in a stream it takes no notice, and reads on to [DONE], which the stack
+//     leaves out behind one, so that it comes to the error that ends the stream.
 //   - cohere-go v2.15.3 takes the blank line behind an event for an event where it
 //     is all that was read: Recv returns "unexpected end of JSON input" and has to
 //     be called again. It never looks at a finish_reason of ERROR.
