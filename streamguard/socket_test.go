@@ -54,14 +54,14 @@ func chunked(s string) string {
 
 func TestFramingOverSockets(t *testing.T) {
 	const te = "Transfer-Encoding: chunked\r\n"
-	fin := func(*net.TCPConn) {}
-	rst := func(c *net.TCPConn) {
-		time.Sleep(20 * time.Millisecond) // the peer must have read the bytes before the reset drops them
+	fin := func(*net.TCPConn, <-chan struct{}) {}
+	rst := func(c *net.TCPConn, read <-chan struct{}) {
+		<-read // a reset drops what the peer has not read
 		_ = c.SetLinger(0)
 	}
 	for name, c := range map[string]struct {
 		head, body string
-		end        func(*net.TCPConn)
+		end        func(*net.TCPConn, <-chan struct{})
 		reason     string
 	}{
 		"END":            {te, chunked(C("a")) + "0\r\n\r\n", fin, sg.ReasonClosed},
@@ -74,25 +74,31 @@ func TestFramingOverSockets(t *testing.T) {
 		"whole, END":     {te, chunked(C("a")+DONE) + "0\r\n\r\n", fin, ""},
 		"whole, FIN":     {te, chunked(C("a") + DONE), fin, ""},
 		"whole, RST":     {te, chunked(C("a") + F("stop")), rst, ""},
-		"whole, no FIN":  {te, chunked(C("a") + F("stop") + DONE), func(c *net.TCPConn) { _, _ = c.Read(make([]byte, 1)) }, ""},
+		"whole, no FIN":  {te, chunked(C("a") + F("stop") + DONE), func(c *net.TCPConn, _ <-chan struct{}) { _, _ = c.Read(make([]byte, 1)) }, ""},
 		"whole in close": {"Connection: close\r\n", C("a") + DONE, fin, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			read := make(chan struct{})
 			url, base := server(t, false, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				raw(w, c.head, c.body, c.end)
+				raw(w, c.head, c.body, func(conn *net.TCPConn) { c.end(conn, read) })
 			})
 			r := stack(base, sg.DefaultPolicy())
-			start := time.Now()
-			_, got, err := r.readAll(t, streamCall(t, url))
-			require.Less(t, time.Since(start), 3*time.Second)
+			resp, err := r.guard.RoundTrip(streamCall(t, url))
+			require.NoError(t, err)
+			defer func() { _ = resp.Body.Close() }()
+			first := make([]byte, len(C("a")))
+			_, err = io.ReadFull(resp.Body, first)
+			require.NoError(t, err)
+			close(read)
+			rest, err := io.ReadAll(resp.Body)
 			if c.reason == "" {
 				require.NoError(t, err)
 				assert.True(t, r.end(t).Complete)
 				return
 			}
-			aborted(t, got, C("a"))
+			aborted(t, string(first)+string(rest), C("a"))
 			var inc *sg.IncompleteError
 			require.ErrorAs(t, err, &inc)
 			assert.Equal(t, c.reason, inc.Reason)
@@ -148,7 +154,6 @@ func TestStallOverSockets(t *testing.T) {
 		require.ErrorAs(t, err, &timeout)
 		// How late the timer may be is synctest's business: this machine may be busy.
 		assert.GreaterOrEqual(t, time.Since(start), 150*time.Millisecond)
-		assert.Less(t, time.Since(start), 10*time.Second)
 		<-gone // the server saw its connection closed
 	}
 }
@@ -240,17 +245,20 @@ func TestManyAtOnce(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	r := stack(base, sg.Policy{
-		IdleTimeout: 100 * time.Millisecond, EventTimeout: time.Minute, FirstEventTimeout: time.Minute,
-	})
-	r.guard.OnFirst = nil
+	// What goes on must not meet a limit, however busy this machine is.
+	patient := stack(base, sg.Policy{EventTimeout: time.Hour, FirstEventTimeout: time.Hour})
+	hasty := stack(base, sg.Policy{IdleTimeout: 100 * time.Millisecond})
+	patient.guard.OnFirst, hasty.guard.OnFirst = nil, nil
 	kinds := []string{"stall", "whole", "abort", "short"}
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
 			for j := range 6 {
 				ctx, cancel := context.WithCancel(context.Background())
-				kind := kinds[(i+j)%4]
+				kind, r := kinds[(i+j)%4], patient
+				if kind == "stall" {
+					r = hasty
+				}
 				resp, err := r.guard.RoundTrip(request(t, ctx, url, `{"stream":true,"model":"`+kind+`"}`))
 				if !assert.NoError(t, err) {
 					cancel()
@@ -272,7 +280,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.Len(t, r.ends, 64*6)
+	assert.Equal(t, 64*6, len(patient.ends)+len(hasty.ends))
 	base.CloseIdleConnections()
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, time.Minute, 10*time.Millisecond)
 }
