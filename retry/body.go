@@ -50,8 +50,9 @@ type payload struct {
 	memory bool
 	data   []byte // in memory
 
-	mu  sync.Mutex // held while a copy is made
-	cur *tracked   // the request's own Body, then the last copy; nil where that was empty
+	mu   sync.Mutex // held while a copy is made
+	cur  *tracked   // the request's own Body, then the last copy; nil where that was empty
+	size int64      // of the Body, as far as it is declared or was read to its end; else -1
 }
 
 // newPayload returns what is known of a body that can be sent again, nil for
@@ -62,13 +63,13 @@ func newPayload(req *http.Request) *payload {
 	}
 	p := &payload{req: req}
 	if p.memory = layer.InMemory(req.Body, &p.data); !p.memory {
-		p.cur = &tracked{rc: upload(req.Body, req.ContentLength)}
+		p.cur, p.size = &tracked{rc: upload(req.Body, req.ContentLength)}, -1
 	}
 	return p
 }
 
 // upload makes what is wrong with the body the request's own fault.
-func upload(body io.ReadCloser, length int64) io.ReadCloser {
+func upload(body io.ReadCloser, length int64) *layer.Upload {
 	if u, ok := body.(*layer.Upload); ok {
 		return u
 	}
@@ -105,6 +106,9 @@ func (p *payload) next() (io.ReadCloser, error) {
 		if err := await(p.req, p.cur, releaseWait); err != nil {
 			return nil, err
 		}
+		if p.size < 0 {
+			p.size = p.cur.rc.Size()
+		}
 		p.cur = nil
 	}
 	rc, err := p.req.GetBody()
@@ -112,16 +116,19 @@ func (p *payload) next() (io.ReadCloser, error) {
 		return nil, fmt.Errorf("retry: GetBody: %w", err)
 	}
 	if rc == nil || rc == http.NoBody {
-		return http.NoBody, nil
+		if p.size == 0 {
+			return http.NoBody, nil
+		}
+		return nil, errNoCopy
 	}
-	p.cur = &tracked{rc: upload(rc, p.req.ContentLength)}
+	p.cur = &tracked{rc: upload(rc, p.size)}
 	return p.cur, nil
 }
 
 // tracked is a body that knows whether it is in use. RoundTrippers may read and
 // close a body in goroutines of their own, even after RoundTrip has returned.
 type tracked struct {
-	rc io.ReadCloser
+	rc *layer.Upload
 
 	mu     sync.Mutex
 	calls  int  // calls of rc that have not returned

@@ -12,6 +12,10 @@ import (
 // is still in use.
 var errBodyBusy = errors.New("retry: the previous attempt is still reading the request body")
 
+// errNoCopy is why a body is not sent again of which GetBody gives nothing: an
+// empty body in its place would be another request (contract 2).
+var errNoCopy = errors.New("retry: GetBody gives no body")
+
 // errBodyReleased is what a reader gets who comes back for more of a body that
 // was closed or whose attempt is over.
 var errBodyReleased = errors.New("retry: the request body was read after its attempt had ended")
