@@ -13,9 +13,6 @@ import (
 // DefaultMaxHold is the longest hold of a [Holds] that was given no other.
 const DefaultMaxHold = time.Hour
 
-// maxHeld bounds the models that are held at the same time.
-const maxHeld = maxModels
-
 // A Hold is a key from which calls are kept until a time that its upstream
 // named: a rate limit, a quota, an account without credit. It is no failure of
 // the upstream and ends by itself.
@@ -42,6 +39,7 @@ type Hold struct {
 // load. Use [NewHolds] to make one.
 type Holds struct {
 	longest time.Duration
+	most    int         // models that are held at the same time
 	base    time.Time   // the monotonic clock's zero
 	used    atomic.Bool // something may be held; written under mu
 
@@ -81,7 +79,7 @@ func NewHolds(longest time.Duration) *Holds {
 	if longest <= 0 {
 		longest = DefaultMaxHold
 	}
-	return &Holds{longest: longest, base: time.Now(), models: make(map[string]*held)}
+	return &Holds{longest: longest, most: maxModels, base: time.Now(), models: make(map[string]*held)}
 }
 
 // Hold keeps calls of the key away for wait from now on: of a model, or with
@@ -126,7 +124,7 @@ func (h *Holds) entry(key string, until time.Duration) *held {
 	if e := h.models[key]; e != nil {
 		return e
 	}
-	if len(h.models) >= maxHeld {
+	if len(h.models) >= h.most {
 		if until <= h.ends[0].until() {
 			return nil
 		}

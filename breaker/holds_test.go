@@ -3,8 +3,6 @@ package breaker_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,92 +128,6 @@ func TestHoldsAreBounded(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		assert.Empty(t, h.Snapshot())
 	})
-}
-
-// refHolds is slow and obvious: every hold there ever was.
-type refHolds struct {
-	longest time.Duration
-	all     []refHold
-}
-
-type refHold struct {
-	key, kind string
-	until     time.Time
-	guess     bool
-}
-
-// held is the hold of some keys that ends last.
-func (r *refHolds) held(guesses bool, keys ...string) (out breaker.Hold, ok bool) {
-	for _, e := range r.all {
-		left := time.Until(e.until)
-		if left <= 0 || e.guess && !guesses || !slices.Contains(keys, e.key) {
-			continue
-		}
-		// Of those that end together the account's is the one that is told, then
-		// one that was named, then the first.
-		same := left == out.RetryAfter
-		if left > out.RetryAfter || same && e.key == "" && out.Key != "" || same && e.key == out.Key && out.Guess && !e.guess {
-			out = breaker.Hold{Key: e.key, Kind: e.kind, RetryAfter: left, Guess: e.guess}
-		}
-	}
-	return out, out.RetryAfter > 0
-}
-
-func (r *refHolds) snapshot(keys []string) (out []breaker.Hold) {
-	for _, key := range keys {
-		if h, ok := r.held(true, key); ok {
-			out = append(out, h)
-		}
-	}
-	return out
-}
-
-// The holds agree with the reference under random schedules.
-func TestHoldsAgreeWithReference(t *testing.T) {
-	keys := []string{"", "a", "b", "c", "d"}
-	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 3))
-			ref := refHolds{longest: time.Duration(1+r.IntN(20)) * time.Second}
-			h := breaker.NewHolds(ref.longest)
-			for step := range 1500 {
-				key := keys[r.IntN(len(keys))]
-				switch r.IntN(10) {
-				case 0, 1, 2:
-					wait := time.Duration(r.IntN(25)-2) * time.Second
-					kind := []string{rateKind, quotaKind, billingKind}[r.IntN(3)]
-					guess := r.IntN(3) == 0
-					h.Hold(key, kind, wait, guess)
-					if wait > 0 {
-						ref.all = append(ref.all, refHold{key, kind, time.Now().Add(min(wait, ref.longest)), guess})
-					}
-				case 3:
-					if r.IntN(4) == 0 {
-						h.Release(key)
-						ref.all = slices.DeleteFunc(ref.all, func(e refHold) bool { return e.key == key })
-					}
-				case 4, 5, 6:
-					time.Sleep(time.Duration(r.IntN(4)) * time.Second / 2)
-				}
-				if step%50 == 0 { // what is over changes nothing
-					ref.all = slices.DeleteFunc(ref.all, func(e refHold) bool { return !time.Now().Before(e.until) })
-				}
-				for _, k := range keys {
-					for _, guesses := range []bool{true, false} {
-						want, wantOK := ref.held(guesses, "", k)
-						got, ok := h.Held(k, guesses)
-						if want != got || ok != wantOK {
-							require.Equal(t, want, got, "seed %d, step %d, key %q, guesses %t", seed, step, k, guesses)
-							require.Equal(t, wantOK, ok)
-						}
-					}
-				}
-				if want, got := ref.snapshot(keys), h.Snapshot(); !slices.Equal(want, got) {
-					require.Equal(t, want, got, "seed %d, step %d", seed, step)
-				}
-			}
-		})
-	}
 }
 
 // Many goroutines: what was held last and longest is held.

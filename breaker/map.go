@@ -34,6 +34,7 @@ const (
 type Map struct {
 	core     *core
 	perModel bool
+	most     int // models
 	own      Breaker
 
 	mu      sync.Mutex
@@ -62,7 +63,7 @@ func NewMap(c Config) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Map{core: co, perModel: c.Policy.Scope == ScopeModel, nextExpiry: math.MaxInt64}
+	m := &Map{core: co, perModel: c.Policy.Scope == ScopeModel, most: maxModels, nextExpiry: math.MaxInt64}
 	m.own.core = co
 	m.entries = make(map[string]*entry)
 	m.closed.prev, m.closed.next = &m.closed, &m.closed
@@ -232,7 +233,7 @@ func (m *Map) add(key string) *entry {
 		m.remove(e)
 	}
 	m.expireTripped(now)
-	if len(m.entries) >= maxModels {
+	if len(m.entries) >= m.most {
 		if m.closed.prev == &m.closed {
 			return nil
 		}
@@ -264,7 +265,7 @@ func (m *Map) expireTripped(now time.Duration) {
 // hasRoom reports whether add would find room; it removes nothing. m.mu is
 // held.
 func (m *Map) hasRoom() bool {
-	if len(m.entries) < maxModels || m.closed.prev != &m.closed {
+	if len(m.entries) < m.most || m.closed.prev != &m.closed {
 		return true
 	}
 	now := m.core.now()

@@ -141,6 +141,13 @@ func (r *refBreaker) firstEvent(c *refCall) {
 	}
 }
 
+// answered marks that the answer is there; the first mark counts.
+func (c *refCall) answered() {
+	if !c.settled && c.answer.IsZero() {
+		c.answer = time.Now()
+	}
+}
+
 func (r *refBreaker) settle(c *refCall, v breaker.Verdict) {
 	if c.settled {
 		return
@@ -231,6 +238,7 @@ type refEntry struct {
 
 type refMap struct {
 	policy  breaker.Policy
+	most    int // models
 	own     *refBreaker
 	models  []*refEntry
 	changes []refChange
@@ -238,7 +246,7 @@ type refMap struct {
 }
 
 func newRefMap(p breaker.Policy) *refMap {
-	m := &refMap{policy: p}
+	m := &refMap{policy: p, most: 1024}
 	m.own = newRefBreaker("", p, &m.changes)
 	return m
 }
@@ -262,7 +270,7 @@ func (e *refEntry) expired() bool {
 // only says so.
 func (m *refMap) room(dry bool) bool {
 	left := slices.DeleteFunc(slices.Clone(m.models), (*refEntry).expired)
-	if len(left) >= 1024 {
+	if len(left) >= m.most {
 		oldest := -1
 		for i, e := range left {
 			if e.inUse == 0 && e.now().state == breaker.Closed && (oldest < 0 || e.order < left[oldest].order) {
