@@ -2,6 +2,7 @@ package main
 
 import (
 	"sync"
+	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
@@ -12,7 +13,7 @@ type limits struct{ calls, least, most int }
 
 // page is what the upstreams read of one call.
 type page struct {
-	read   [3]int
+	read   [3][]time.Time
 	limits [3]limits
 	ended  bool
 }
@@ -53,17 +54,17 @@ func (b *book) arrived(i int, r *upstreamtest.Request) {
 		b.beyond = append(b.beyond, id+" long after its end")
 		return
 	}
-	p.read[i]++
+	p.read[i] = append(p.read[i], r.Time)
 	if p.ended {
 		b.late++
-		if p.read[i] > p.limits[i].most {
+		if len(p.read[i]) > p.limits[i].most {
 			b.beyond = append(b.beyond, id+" after its end, by "+names[i])
 		}
 	}
 }
 
-// end closes a page and returns what was read so far.
-func (b *book) end(id string, l [3]limits) [3]int {
+// end closes a page and returns when something was read so far.
+func (b *book) end(id string, l [3]limits) [3][]time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pages[id]

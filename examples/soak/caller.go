@@ -53,18 +53,20 @@ const idHeader = "X-Soak-Call"
 // its end.
 func (s *soak) call(worker, n int) {
 	p := newPlan(s.seed, worker, n)
-	model := fmt.Sprintf("w%d", worker) // each caller has its own script at each provider
 	for i, pr := range s.providers {
-		pr.up.Model(model, p.scripts[i]...)
+		if p.scripts[i] != nil {
+			pr.up.Model(p.model, p.scripts[i]...)
+		}
 	}
 	s.book.begin(p.id)
 	state := new(callState)
 	ctx, trace := failover.WithTrace(context.WithValue(context.Background(), callKey{}, state))
 	watchdog := time.AfterFunc(time.Minute, func() { s.tally.violation("call %s hangs: %s", p.id, p.describe()) })
-	got := s.do(ctx, p, model)
+	got := s.do(ctx, p)
 	watchdog.Stop()
 	s.check(p, got, trace.Attempts(), state.list())
-	if got.status == http.StatusServiceUnavailable || resilience.StatusOf(got.err) == http.StatusServiceUnavailable {
+	switch cmp.Or(got.status, resilience.StatusOf(got.err)) {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		time.Sleep(openFor / 10) // polite, and else a rejected caller would spin
 	}
 }
@@ -73,7 +75,7 @@ func (s *soak) call(worker, n int) {
 // answer and the first byte of its body nothing else bounds the wait.
 const deadline = 15 * time.Second
 
-func (s *soak) do(ctx context.Context, p *plan, model string) (got result) {
+func (s *soak) do(ctx context.Context, p *plan) (got result) {
 	begin := time.Now()
 	defer func() { got.took = time.Since(begin) }()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.limit, deadline))
@@ -88,7 +90,7 @@ func (s *soak) do(ctx context.Context, p *plan, model string) (got result) {
 	if p.format.anth {
 		chain = s.anthropic
 	}
-	ask := fmt.Sprintf(p.format.ask, model, p.stream)
+	ask := fmt.Sprintf(p.format.ask, p.model, p.stream)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://soak.invalid"+p.format.path, strings.NewReader(ask))
 	if err != nil {
 		return result{err: err}
@@ -137,6 +139,6 @@ func (r *sleepy) Read(b []byte) (int, error) {
 
 // describe is the plan in a line.
 func (p *plan) describe() string {
-	return fmt.Sprintf("%s stream=%t cancel=%v limit=%v leave=%d slow=%v scripts=%q",
-		p.format.name, p.stream, p.cancel, p.limit, p.leave, p.slow, p.faults)
+	return fmt.Sprintf("%s, %s, stream=%t cancel=%v limit=%v leave=%d slow=%v scripts=%q",
+		p.model, p.format.name, p.stream, p.cancel, p.limit, p.leave, p.slow, p.faults)
 }

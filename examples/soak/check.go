@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
@@ -23,6 +25,13 @@ func (s *soak) check(p *plan, got result, attempts []failover.Attempt, calls []r
 		fail("wholeness: %v", fault)
 	}
 	s.accounts(p, attempts, calls, fail)
+	if !slices.Contains(shared[:], p.model) {
+		return // its scripts make holds of its own
+	}
+	s.skips(p.model, attempts, time.Now(), fail)
+	for i := range calls {
+		s.patient(p, &calls[i], fail)
+	}
 }
 
 // Outcomes of a call, as its caller sees them.
@@ -33,6 +42,7 @@ const (
 	gotBroken   = "stream broken off, reported"
 	gotInBand   = "error event in the stream"
 	gotRejected = "rejected by every breaker"
+	gotLimited  = "kept away by limits"
 	gotCanceled = "cancelled"
 	gotTimeout  = "timed out"
 	gotLeft     = "closed early"
@@ -76,7 +86,7 @@ func (s *soak) wholeness(p *plan, got result) (outcome string, fault error) {
 		return gotWhole, err
 	}
 	seal, err := unseal(read)
-	if err == nil && seal.id != p.id {
+	if err == nil && seal.id != p.id && seal.id != p.model {
 		err = fmt.Errorf("the answer of another call: %s", seal.id)
 	}
 	return gotWhole, err
@@ -86,6 +96,8 @@ func noAnswer(err error) string {
 	switch resilience.StatusOf(err) {
 	case http.StatusServiceUnavailable:
 		return gotRejected
+	case http.StatusTooManyRequests:
+		return gotLimited
 	case http.StatusGatewayTimeout:
 		return gotTimeout
 	}
@@ -132,10 +144,14 @@ func (s *soak) accounts(p *plan, attempts []failover.Attempt, calls []resilience
 	if tried != sent {
 		fail("%d targets were tried, %d calls recorded", tried, sent)
 	}
-	for i, read := range s.book.end(p.id, limits) {
-		if read < limits[i].least || read > limits[i].most {
+	reads := s.book.end(p.id, limits)
+	for i := range reads {
+		if read := len(reads[i]); read < limits[i].least || read > limits[i].most {
 			fail("%s read %d requests, its attempts say %d to %d", names[i], read, limits[i].least, limits[i].most)
 		}
+	}
+	for i := range calls {
+		s.heldKeys(p.model, &calls[i], reads[index(calls[i].Provider)], fail)
 	}
 }
 

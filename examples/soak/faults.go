@@ -14,6 +14,7 @@ import (
 // plan is what one call does and what it meets, drawn from its seed.
 type plan struct {
 	id      string
+	model   string // each caller has its own script at each provider, but for the shared ones
 	format  *format
 	stream  bool
 	cancel  time.Duration // the caller cancels; 0: does not
@@ -38,6 +39,11 @@ func newPlan(seed uint64, worker, n int) *plan {
 	case 3:
 		p.slow = time.Duration(1+rng.IntN(3)) * time.Millisecond
 	}
+	if rng.IntN(3) == 0 {
+		p.model = shared[rng.IntN(len(shared))]
+		return p
+	}
+	p.model = fmt.Sprintf("w%d", worker)
 	for i := range p.scripts {
 		for k := range 3 {
 			good := ut.OK(p.texts(rng, i, k)...)
@@ -54,6 +60,30 @@ func newPlan(seed uint64, worker, n int) *plan {
 		}
 	}
 	return p
+}
+
+// order is that in which the providers are asked.
+func (p *plan) order() []int { return orderOf(p.format.anth) }
+
+// sharedScript answers for a shared model: mostly well, with waits and failures
+// that name no limit.
+func sharedScript(seed uint64, model string, provider int) ut.Step {
+	rng := rand.New(rand.NewPCG(seed, uint64(1<<60+provider)))
+	p := &plan{id: model}
+	var steps []ut.Step
+	for k := range 64 {
+		good := ut.OK(p.texts(rng, provider, k)...).Delay(ms(rng, 60))
+		switch rng.IntN(10) {
+		case 0:
+			good = ut.Status(pick(rng, 502, 503, 504, 524))
+		case 1:
+			good = good.Every(ms(rng, 15))
+		case 2:
+			good = good.Delay(ms(rng, 400))
+		}
+		steps = append(steps, good)
+	}
+	return ut.Cycle(steps...)
 }
 
 // texts are the pieces of an answer that tells whether it is whole: who sent
@@ -102,7 +132,7 @@ var faults = []fault{
 		return ut.Status(pick(r, 400, 401, 404, 429, 500, 502, 503, 504, 520, 522, 529))
 	}},
 	{"retry-after", func(r *rand.Rand, _ ut.Step) ut.Step {
-		return ut.Status(pick(r, 429, 503)).Header("Retry-After", pick(r, "0", "0.02", "1", "86400", "-1", "soon", "NaN"))
+		return ut.Status(pick(r, 429, 503)).Header("Retry-After", pick(r, "0", "0.02", "0.1", "1", "86400", "-1", "soon", "NaN"))
 	}},
 	{"hidden", func(r *rand.Rand, _ ut.Step) ut.Step {
 		return ut.Hidden(pick(r, shapes...), pick(r, 400, 401, 429, 500, 503, 529))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,11 @@ type provider struct {
 	conns atomic.Int64 // open
 	storm atomic.Bool  // everything fails
 	open  openTimes
+
+	limiter  *limiter
+	places   *places
+	holds    holdTimes
+	troubles troubles
 }
 
 // soak is one run.
@@ -39,7 +45,11 @@ type soak struct {
 	anthropic *failover.Chain // messages: its SDKs' base URLs have no version
 	tally     *tally
 	book      *book
+	lags      lags
 	took      time.Duration
+
+	mu     sync.Mutex
+	checks []dueCheck // guarded by mu: see later
 }
 
 func (s *soak) start() error {
@@ -50,36 +60,71 @@ func (s *soak) start() error {
 			return err
 		}
 		s.providers[i] = p
-		openAI[i] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL + "/v1", Transport: p.tr}
-		anthropic[i] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL, Transport: p.tr}
+		t := &top{p.tr, s, p}
+		openAI[i] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL + "/v1", Transport: t}
+		anthropic[slices.Index(orderOf(true), i)] = failover.Target{Name: name, Provider: name, BaseURL: p.up.URL, Transport: t}
 	}
+	policy := failover.DefaultPolicy()
+	policy.Patience = chainPatience
 	var err error
-	if s.openAI, err = failover.NewChain(failover.DefaultPolicy(), openAI[:]...); err != nil {
+	if s.openAI, err = failover.NewChain(policy, openAI[:]...); err != nil {
 		return err
 	}
-	s.anthropic, err = failover.NewChain(failover.DefaultPolicy(), anthropic[:]...)
+	s.anthropic, err = failover.NewChain(policy, anthropic[:]...)
 	return err
 }
 
+// orderOf is the order of a chain: in that of messages the provider with places
+// comes first, so that a call that waits for one could go elsewhere.
+func orderOf(anth bool) []int {
+	if anth {
+		return []int{2, 0, 1}
+	}
+	return []int{0, 1, 2}
+}
+
+// atOnce is how many calls at once an upstream takes, 0 for any number. The
+// second refuses the others; the third's stack sends no more.
+var atOnce = [3]int{0, 40, 20}
+
 func (s *soak) newProvider(i int, name string) (*provider, error) {
-	p := &provider{name: name, up: upstreamtest.New()}
-	p.up.When(func(r *upstreamtest.Request) bool {
-		s.book.arrived(i, r)
-		return p.storm.Load()
-	}, upstreamtest.Status(500))
+	p := &provider{name: name, up: upstreamtest.New(), limiter: newLimiter(), places: newPlaces()}
+	for _, model := range shared {
+		p.up.Model(model, sharedScript(s.seed, model, i))
+	}
+	p.up.When(func(*upstreamtest.Request) bool { return p.storm.Load() }, upstreamtest.Status(500))
+	p.up.When(func(r *upstreamtest.Request) bool { return s.arrived(i, r) }, p.limited(s))
 	p.base = &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: s.callers}
 	b := resilience.Builder{
-		Base: p.base,
+		Base: &bottom{Transport: p.base, places: p.places},
 		OnCall: func(ctx context.Context, c resilience.Call) {
 			if w, ok := ctx.Value(callKey{}).(*callState); ok {
 				w.add(c)
 			}
 		},
-		OnStateChange: func(_, _ string, _, to breaker.State) { p.open.changed(p.tr, to) },
+		OnStateChange: func(_, _ string, _, to breaker.State) {
+			p.open.changed(p.tr, to)
+			p.troubles.changed(p.tr.Breakers()[0], to)
+		},
 	}
 	var err error
 	p.tr, err = b.Build(name, policy(i))
 	return p, err
+}
+
+// arrived hears of every request that provider i has read, and reports whether
+// a limit is in its way.
+func (s *soak) arrived(i int, r *upstreamtest.Request) bool {
+	p := s.providers[i]
+	s.book.arrived(i, r)
+	exchange, full := r.Header.Get(exchangeHeader), (*limit)(nil)
+	if n := p.places.arrived(exchange); atOnce[i] > 0 && n > atOnce[i] {
+		full = tooMany
+		if policy(i).Limits.MaxConcurrent > 0 {
+			s.tally.violation("places: %s read %d requests at once, call %s", p.name, n, r.Header.Get(idHeader))
+		}
+	}
+	return p.limiter.refuses(exchange, r.Model, full)
 }
 
 // openFor is how long a breaker stays open.
@@ -90,7 +135,7 @@ func policy(i int) resilience.Policy {
 	p := resilience.DefaultPolicy()
 	p.Retry.MaxRetries = 2
 	p.Retry.InitialBackoff = 5 * time.Millisecond
-	p.Retry.MaxBackoff = 50 * time.Millisecond
+	p.Retry.MaxBackoff = 150 * time.Millisecond
 	p.Retry.AttemptTimeout = 2 * time.Second
 	p.Retry.Streams = [...]string{"never", "held_back", "held_back"}[i]
 	p.CircuitBreaker.FailureThreshold = 4
@@ -100,7 +145,8 @@ func policy(i int) resilience.Policy {
 	p.Stream.FirstEventTimeout = 2 * time.Second
 	p.Stream.HoldUntil = [...]string{"first_event", "first_content", "complete"}[i]
 	p.Timeout = 6 * time.Second
-	p.Limits.MaxConcurrent = [...]int{0, 0, 20}[i]
+	p.Limits.MaxConcurrent = [...]int{0, 0, atOnce[2]}[i]
+	p.Limits.MaxHold = maxHold
 	p.ErrorsAsResponses = [...]string{resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone}[i]
 	return p
 }
@@ -170,6 +216,8 @@ func (o *openTimes) covered(begin, end time.Time) bool {
 func (s *soak) work(ctx context.Context) {
 	var weather, callers sync.WaitGroup
 	weather.Go(func() { s.weather(ctx) })
+	weather.Go(func() { s.limitWeather(ctx) })
+	weather.Go(func() { s.lags.watch(ctx.Done()) })
 	for w := range s.callers {
 		callers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -226,7 +274,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // stop ends everything and checks what is left on the way.
 func (s *soak) stop() {
-	for _, p := range s.providers {
+	s.runChecks(true)
+	time.Sleep(maxHold) // since the last call ended
+	for i, p := range s.providers {
+		if left := p.tr.Holds(); len(left) > 0 {
+			s.tally.violation("holds: %s: left are %v", p.name, left)
+		}
+		if atOnce[i] > 0 {
+			s.tally.add("limits", "most at once, "+p.name, p.places.peak())
+		}
 		if !eventually(func() bool { return p.tr.InUse() == 0 }) {
 			s.tally.violation("places: %s: %d are not given back", p.name, p.tr.InUse())
 		}
