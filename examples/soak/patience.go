@@ -117,11 +117,15 @@ func (s *soak) later(check func()) {
 func (s *soak) runChecks(all bool) {
 	for {
 		s.mu.Lock()
-		if len(s.checks) == 0 || !all && time.Now().Before(s.checks[0].at) {
+		if len(s.checks) == 0 {
+			s.checks = nil // and what the array behind it still holds
+		}
+		if s.checks == nil || !all && time.Now().Before(s.checks[0].at) {
 			s.mu.Unlock()
 			return
 		}
 		c := s.checks[0]
+		s.checks[0] = dueCheck{}
 		s.checks = s.checks[1:]
 		s.mu.Unlock()
 		c.do()

@@ -85,7 +85,7 @@ func orderOf(anth bool) []int {
 
 // atOnce is how many calls at once an upstream takes, 0 for any number. The
 // second refuses the others; the third's stack sends no more.
-var atOnce = [3]int{0, 40, 20}
+var atOnce = [3]int{0, 40, 8}
 
 func (s *soak) newProvider(i int, name string) (*provider, error) {
 	p := &provider{name: name, up: upstreamtest.New(), limiter: newLimiter(), places: newPlaces()}
