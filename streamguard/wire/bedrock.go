@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// newBedrock is the Converse and Invoke methods of Amazon Bedrock. What a model
+// Bedrock is the Converse and Invoke methods of Amazon Bedrock. What a model
 // gets and gives by Invoke is its vendor's business; its streams are known by
 // what Bedrock adds and by the end marks of the usual vendors.
-func newBedrock() *Format {
-	return &Format{
-		name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
-		bound:  append(bedrockBound, messagesBound...),
-		errors: bedrockErrors,
-		match:  matchBedrock, framing: func(s *Stream, _ byte) framing { return &s.frames }, frame: bedrockFrame, unwrap: bedrockUnwrap, shape: bedrockShape,
-		judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
-	}
+var Bedrock = &Format{
+	name: "bedrock", operation: "chat", generative: true, pathStream: true, anyBody: true,
+	bound:   append(bedrockBound, messagesBound...),
+	carries: []signs{{{name: "output", kinds: "{"}, {name: "stopReason", words: []string{"*"}}}},
+	errors:  bedrockErrors,
+	match:   matchBedrock, framing: func(s *Stream, _ byte) framing { return &s.frames }, frame: bedrockFrame, unwrap: bedrockUnwrap, shape: bedrockShape,
+	judge: bedrockJudge, errorBody: bedrockError, errorName: exceptionHeader,
 }
 
 var bedrockBound = []string{

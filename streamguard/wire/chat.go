@@ -6,22 +6,25 @@ import (
 	"strings"
 )
 
-func newChat() *Format {
-	return &Format{
-		name: "chat completions", operation: "chat", generative: true,
-		bound:  chatBound,
-		errors: chatErrors,
-		match:  postTo("/chat/completions"), event: chatEvent,
-		judge: wantObject(chatJudge),
-	}
+// Chat is chat completions, OpenAI's and of everybody who speaks it.
+var Chat = &Format{
+	name: "chat completions", operation: "chat", generative: true,
+	bound: chatBound, carries: chatCarries, due: true, lacking: noChoices,
+	errors: chatErrors,
+	match:  postTo("/chat/completions"), event: chatEvent,
+	judge: wantObject(chatJudge),
 }
 
-func newCompletions() *Format {
-	return &Format{
-		name: "completions", operation: "text_completion", generative: true,
-		match: postTo("/completions"), event: chatEvent,
-		judge: wantObject(chatJudge),
-	}
+// Completions is OpenAI's older completions of a prompt.
+var Completions = &Format{
+	name: "completions", operation: "text_completion", generative: true, carries: chatCarries, due: true, lacking: noChoices,
+	match: postTo("/completions"), event: chatEvent,
+	judge: wantObject(chatJudge),
+}
+
+var chatCarries = []signs{
+	{{name: "choices", kinds: "[n"}},
+	{{name: "object", words: []string{"chat.completion", "chat.completion.chunk", "text_completion"}}},
 }
 
 var chatBound = []string{"messages[].audio.id", "messages[].content[](file).file.file_id"}

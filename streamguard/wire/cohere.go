@@ -5,13 +5,21 @@ import (
 	"net/http"
 )
 
-func newCohere() *Format {
-	return &Format{
-		name: "cohere", operation: "chat", generative: true,
-		errors: []errorPath{{says: aMessage, paths: "delta.error"}},
-		match:  postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
-		judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
-	}
+// Cohere is Cohere's chat, version 2.
+var Cohere = &Format{
+	name: "cohere", operation: "chat", generative: true,
+	carries: []signs{
+		{{name: "type", words: cohereEvents}},
+		{{name: "message", kinds: "{"}, {name: "finish_reason", kinds: `"`}},
+	},
+	errors: []errorPath{{says: aMessage, paths: "delta.error"}},
+	match:  postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
+	judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
+}
+
+var cohereEvents = []string{
+	"message-start", "message-end", "content-start", "content-delta", "content-end", "tool-plan-delta",
+	"tool-call-start", "tool-call-delta", "tool-call-end", "citation-start", "citation-end",
 }
 
 // cohereEmbeddings is Cohere's own embeddings.

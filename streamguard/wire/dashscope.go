@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// newDashScope is the native text generation of Alibaba's DashScope: choices or
+// DashScope is the native text generation of Alibaba's DashScope: choices or
 // a text within an output, and a finish_reason that is the text "null" until
 // the end. A stream is asked for by a header.
-func newDashScope() *Format {
-	return &Format{
-		name: "dashscope", operation: "chat", generative: true, pathStream: true,
-		match: postTo("/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation"),
-		event: dashScopeEvent,
-		judge: wantObject(dashScopeJudge), errorBody: dashScopeError, abort: dashScopeAbort,
-	}
+var DashScope = &Format{
+	name: "dashscope", operation: "chat", generative: true, pathStream: true,
+	carries:    []signs{{{name: "output", kinds: "{"}, {name: "request_id", kinds: `"`}}},
+	asksStream: dashScopeStream,
+	match:      postTo("/services/aigc/text-generation/generation", "/services/aigc/multimodal-generation/generation"),
+	event:      dashScopeEvent,
+	judge:      wantObject(dashScopeJudge), errorBody: dashScopeError, abort: dashScopeAbort,
 }
 
 // dashScopeStream reports whether the header asks for a stream.

@@ -1,10 +1,10 @@
 package wire
 
-func newEmbeddings() *Format {
-	return &Format{
-		name: "embeddings", operation: "embeddings", match: postTo("/embeddings"), endless: true,
-		judge: embeddingsJudge,
-	}
+// Embeddings is OpenAI's embeddings. Those of other vendors are formats of their
+// own, of the same name.
+var Embeddings = &Format{
+	name: "embeddings", operation: "embeddings", match: postTo("/embeddings"), endless: true,
+	judge: embeddingsJudge,
 }
 
 // embeddingsJudge looks for an error envelope in a body without data. What the

@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 )
@@ -26,6 +27,15 @@ type Format struct {
 	bound []string
 	// errors are the places of its errors beside those that all formats share.
 	errors []errorPath
+
+	// carries are the members that only an answer of this format has, or one of
+	// its events: any of the signs.
+	carries []signs
+	// lacking judges, for the format f, an answer without anything of either and
+	// without an error; nil lets it pass. With due set it does so whoever's
+	// members are in what came to a request of this format.
+	lacking func(f *Format, b []byte) Verdict
+	due     bool
 
 	// match tells whether a request is of this format; endpoint is the suffix
 	// of its path that stays when the base URL changes.
@@ -59,6 +69,8 @@ type Format struct {
 	// pathStream marks formats where the path alone asks for a stream, and
 	// defaultStream those whose streams are on unless the body says no.
 	pathStream, defaultStream bool
+	// asksStream reports whether a header asks for a stream; nil is no.
+	asksStream func(h http.Header) bool
 	// errorBody renders an error for a caller; nil is the chat shape.
 	errorBody func(status int, typ, code, message string) []byte
 	// errorName returns the header, with its value, by which the format's clients
@@ -76,28 +88,15 @@ type Format struct {
 // Its errors are rendered in f, which need not be the format that it judges by.
 type judgeFunc func(f *Format, a Answer, body []byte) Verdict
 
-// The formats. Unknown is every request that is no inference call.
-var (
-	Unknown     = &Format{name: "unknown", endless: true}
-	Chat        = newChat()
-	Completions = newCompletions()
-	Responses   = newResponses()
-	Messages    = newMessages()
-	Embeddings  = newEmbeddings()
-	Gemini      = newGemini()
-	Ollama      = newOllama()
-	Cohere      = newCohere()
+// Unknown is the format of every request that is no inference call.
+var Unknown = &Format{name: "unknown", endless: true}
 
-	Interactions = newInteractions()
-	Bedrock      = newBedrock()
-	DashScope    = newDashScope()
-)
-
-// formats is the list that FormatOf goes through, in order: the more specific
-// suffix comes first.
+// formats is the table of all formats. The first whose path a request has is its
+// format, so that the more specific suffix comes first; what is of another format
+// than its path says is of the first whose members it carries.
 var formats = []*Format{
 	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, bedrockEmbeddings, Bedrock, DashScope,
-	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings,
+	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings, llamaCpp,
 }
 
 // String returns the name of the format in words: "chat completions",
@@ -120,6 +119,9 @@ func (f *Format) Operation() string { return f.operation }
 func FormatOf(method string, u *url.URL) *Format {
 	if u != nil && !strings.Contains(u.Path, "/threads/") {
 		for _, f := range formats {
+			if f.match == nil {
+				continue
+			}
 			if _, ok := f.match(method, u); ok {
 				return f
 			}

@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-func newGemini() *Format {
-	return &Format{
-		name: "gemini", operation: "generate_content", generative: true, pathStream: true,
-		bound:  geminiBound,
-		errors: geminiErrors,
-		match:  googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
-		event: geminiEvent, torn: geminiTorn,
-		judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,
-	}
+// Gemini is Google's generateContent, of the Gemini API and of Vertex AI.
+var Gemini = &Format{
+	name: "gemini", operation: "generate_content", generative: true, pathStream: true,
+	bound:   geminiBound,
+	carries: []signs{{{name: "candidates", kinds: "["}}, {{name: "promptFeedback", kinds: "{"}}, {{name: "usageMetadata", kinds: "{"}}},
+	// Candidates are due in every whole answer.
+	lacking: func(*Format, []byte) Verdict { return Verdict{Empty: EmptyOutput} },
+	errors:  geminiErrors,
+	match:   googleMethod("generateContent", "streamGenerateContent"), framing: geminiFraming, shape: geminiShape,
+	event: geminiEvent, torn: geminiTorn,
+	judge: wantObject(geminiJudge), errorBody: geminiError, abort: geminiAbort,
 }
 
 // googleFile is in the address of a file that was uploaded to an account; other

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// newInteractions is Google's Interactions API.
-func newInteractions() *Format {
-	return &Format{
-		name: "interactions", operation: "chat", generative: true,
-		bound:  interactionsBound,
-		errors: []errorPath{{paths: "interaction.error", as: "response.error"}},
-		match:  matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
-		judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
-	}
+// Interactions is Google's Interactions API.
+var Interactions = &Format{
+	name: "interactions", operation: "chat", generative: true,
+	bound:   interactionsBound,
+	carries: []signs{{{name: "event_type", words: []string{"*"}}}, {{name: "object", words: []string{"interaction"}}}},
+	errors:  []errorPath{{paths: "interaction.error", as: "response.error"}},
+	match:   matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
+	judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
 }
 
 var interactionsBound = []string{

@@ -1,14 +1,12 @@
 package wire
 
-import "net/url"
-
 // llamaCpp is the native completion of llama.cpp's server, which shares
 // …/completions with OpenAI's: text in content, and stop where the answer is
 // over. No path is its own, so it is known by its members alone.
 var llamaCpp = &Format{
 	name: "llama.cpp completion", operation: "text_completion", generative: true,
-	match: func(string, *url.URL) (string, bool) { return "", false },
-	event: llamaEvent, judge: wantObject(llamaJudge),
+	carries: []signs{{{name: "content", kinds: `"`}, {name: "stop", kinds: "tf"}}},
+	event:   llamaEvent, judge: wantObject(llamaJudge),
 }
 
 // A llamaPart is one event, or a whole answer.

@@ -1,191 +1,98 @@
 package wire
 
-import "bytes"
+import "strings"
 
-// members is a set of formats whose members an object carries. A path says
-// which format is expected, not which one comes: several vendors share one.
-type members uint16
-
-const (
-	ofChat members = 1 << iota // completions, too
-	ofResponses
-	ofMessages
-	ofGemini
-	ofOllama
-	ofCohere
-	ofInteractions
-	ofDashScope
-	ofBedrock
-	ofLlamaCpp
-)
-
-// byMembers says which format judges what carries the members; the first that
-// fits does.
-var byMembers = []struct {
-	of     members
-	format *Format
-}{
-	{ofChat, Chat},
-	{ofResponses, Responses},
-	{ofMessages, Messages},
-	{ofGemini, Gemini},
-	{ofOllama, Ollama},
-	{ofCohere, Cohere},
-	{ofInteractions, Interactions},
-	{ofBedrock, Bedrock},
-	{ofDashScope, DashScope},
-	{ofLlamaCpp, llamaCpp},
+// A sign is a member at the top of an object that says, alone or with others,
+// whose object it is: by what kind of value it has, as the first byte of that (t
+// and f are a boolean), or by a word. A word with a star behind it is how that
+// begins; that it is an error has nobody's word.
+type sign struct {
+	name  string
+	kinds string
+	words []string
 }
+
+// signs are members that an object of a format has all at once.
+type signs []sign
 
 // judgedBy returns the format that judges the object b, a whole answer or the
 // data of an event, where f is expected: f if b carries members of it, else
-// another known format whose members it carries, or nil if it carries none
-// (contract 0). An error by itself has no format. It does not allocate.
+// another known format whose members it carries, or nil if it carries none: a
+// path says which format is expected, not which one comes (contract 0). An error
+// by itself has no format. It does not allocate.
 func (f *Format) judgedBy(b []byte) *Format {
-	m := membersOf(b)
-	if m&ofChat != 0 && f == Completions {
-		return f
+	var o outline
+	if !o.read(b) {
+		return nil
 	}
 	var other *Format
-	for i := range byMembers {
-		switch e := &byMembers[i]; {
-		case m&e.of == 0:
-		case e.format == f:
+	for _, g := range formats {
+		switch {
+		case g != f && other != nil || !o.carries(g):
+		case g == f:
 			return f
-		case other == nil:
-			other = e.format
+		default:
+			other = g
 		}
 	}
 	return other
 }
 
-// A census notes the members that mean something only beside others.
-type census struct {
-	found members
-
-	messageType, contentList, contentText, stopReason bool
-	message, done, doneReason, created, response      bool
-	finish, output, stopReasonCamel, requestID, stop  bool
+// An outline is what stands at the top of an object.
+type outline struct {
+	known   uint64 // a bit for each name, see nameBit
+	n       int
+	members [maxOutline]struct{ name, value []byte }
 }
 
-// membersOf returns the formats whose members the object b carries, none if b
-// is not valid.
-func membersOf(b []byte) members {
-	var c census
+// maxOutline is how many members of an object are looked at.
+const maxOutline = 64
+
+// read reports whether b is a valid object.
+func (o *outline) read(b []byte) bool {
 	p := parse(b)
-	for ok := p.intoObject(); ok && p.member(); {
-		c.member(&p)
+	for ok := p.object(); ok && p.member(); {
+		name := p.name
+		if value := p.raw(); o.n < maxOutline && len(value) > 0 {
+			o.members[o.n].name, o.members[o.n].value = name, value
+			o.n++
+			o.known |= nameBit(name)
+		}
 	}
-	if !p.end() {
-		return 0
-	}
-	return c.sum()
+	return p.end()
 }
 
-func (c *census) member(p *parser) {
-	k := p.kind()
-	object, word, boolean := k == '{', k == '"', k == 't' || k == 'f'
-	switch string(p.name) {
-	case "content":
-		c.contentList, c.contentText = k == '[', word
-	case "stop_reason":
-		c.stopReason = word || k == 'n'
-	case "message":
-		c.message = object
-	case "response":
-		c.response = word
-	case "created_at":
-		c.created = word
-	case "done":
-		c.done = boolean
-	case "finish_reason":
-		c.finish = word
-	case "output":
-		c.output = object
-	case "request_id":
-		c.requestID = word
-	case "stop":
-		c.stop = boolean
-	default:
-		c.telling(p)
-		return
+func (o *outline) carries(f *Format) bool {
+	for _, all := range f.carries {
+		n := 0
+		for n < len(all) && o.shows(&all[n]) {
+			n++
+		}
+		if n == len(all) {
+			return true
+		}
 	}
-	p.skip()
+	return false
 }
 
-// telling consumes a member that says by itself what the object is, if any.
-func (c *census) telling(p *parser) {
-	k := p.kind()
-	switch string(p.name) {
-	case "choices":
-		c.note(k == '[' || k == 'n', ofChat)
-	case "candidates":
-		c.note(k == '[', ofGemini)
-	case "promptFeedback", "usageMetadata":
-		c.note(k == '{', ofGemini)
-	default:
-		c.word(p)
-		return
+func (o *outline) shows(s *sign) bool {
+	if o.known&nameBit([]byte(s.name)) == 0 {
+		return false
 	}
-	p.skip()
+	for i := range o.members[:o.n] {
+		if m := &o.members[i]; string(m.name) == s.name {
+			return strings.IndexByte(s.kinds, m.value[0]) >= 0 || s.says(text(m.value))
+		}
+	}
+	return false
 }
 
-// word consumes a member whose text says what the object is.
-func (c *census) word(p *parser) {
-	switch string(p.name) {
-	case "type":
-		c.typed(text(p.raw()))
-	case "event_type":
-		t := text(p.raw())
-		c.note(len(t) > 0 && string(t) != "error", ofInteractions)
-	case "object":
-		c.object(text(p.raw()))
-	case "done_reason":
-		c.doneReason = len(text(p.raw())) > 0
-	case "stopReason":
-		c.stopReasonCamel = len(text(p.raw())) > 0
+func (s *sign) says(word []byte) bool {
+	for _, w := range s.words {
+		start, begins := strings.CutSuffix(w, "*")
+		if string(word) == w || begins && len(word) > 0 && string(word) != "error" && strings.HasPrefix(string(word), start) {
+			return true
+		}
 	}
-}
-
-func (c *census) note(found bool, of members) {
-	if found {
-		c.found |= of
-	}
-}
-
-func (c *census) typed(t []byte) {
-	switch string(t) {
-	case "message":
-		c.messageType = true
-	case "message_start", "message_delta", "message_stop",
-		"content_block_start", "content_block_delta", "content_block_stop":
-		c.found |= ofMessages
-	case "message-start", "message-end", "content-start", "content-delta", "content-end", "tool-plan-delta",
-		"tool-call-start", "tool-call-delta", "tool-call-end", "citation-start", "citation-end":
-		c.found |= ofCohere
-	default:
-		c.note(bytes.HasPrefix(t, []byte("response.")), ofResponses)
-	}
-}
-
-func (c *census) object(t []byte) {
-	switch string(t) {
-	case "response":
-		c.found |= ofResponses
-	case "interaction":
-		c.found |= ofInteractions
-	case "chat.completion", "chat.completion.chunk", "text_completion":
-		c.found |= ofChat
-	}
-}
-
-// sum adds the formats that show only in members taken together.
-func (c *census) sum() members {
-	c.note(c.contentList && (c.messageType || c.stopReason), ofMessages)
-	c.note((c.done || c.doneReason) && (c.message || c.response || c.created), ofOllama)
-	c.note(c.message && c.finish, ofCohere)
-	c.note(c.output && c.stopReasonCamel, ofBedrock)
-	c.note(c.output && c.requestID, ofDashScope)
-	c.note(c.contentText && c.stop, ofLlamaCpp)
-	return c.found
+	return false
 }

@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-func newMessages() *Format {
-	return &Format{
-		name: "messages", operation: "chat", generative: true,
-		bound: messagesBound,
-		match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, done: noSentinel,
-		judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
-	}
+// Messages is Anthropic's Messages API, on Vertex AI too.
+var Messages = &Format{
+	name: "messages", operation: "chat", generative: true,
+	bound: messagesBound,
+	carries: []signs{
+		{{name: "type", words: []string{"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop"}}},
+		{{name: "content", kinds: "["}, {name: "type", words: []string{"message"}}},
+		{{name: "content", kinds: "["}, {name: "stop_reason", kinds: `"n`}},
+	},
+	match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, done: noSentinel,
+	judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
 }
 
 var messagesBound = []string{

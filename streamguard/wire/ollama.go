@@ -4,14 +4,25 @@ import (
 	"bytes"
 )
 
-func newOllama() *Format {
-	return &Format{
-		name: "ollama", operation: "chat", generative: true, defaultStream: true,
-		match: postTo("/api/chat", "/api/generate"), framing: ollamaFraming, shape: ollamaShape,
-		event: ollamaEvent, judge: wantObject(ollamaJudge),
-		errorBody: ollamaError, abort: ollamaAbort,
-	}
+// Ollama is Ollama's own chat and generate.
+var Ollama = &Format{
+	name: "ollama", operation: "chat", generative: true, defaultStream: true,
+	carries: ollamaCarries,
+	match:   postTo("/api/chat", "/api/generate"), framing: ollamaFraming, shape: ollamaShape,
+	event: ollamaEvent, judge: wantObject(ollamaJudge),
+	errorBody: ollamaError, abort: ollamaAbort,
 }
+
+// ollamaCarries are done or done_reason beside a piece of an answer, or a time.
+var ollamaCarries = []signs{
+	{ollamaDone, {name: "message", kinds: "{"}}, {ollamaDone, {name: "response", kinds: `"`}}, {ollamaDone, {name: "created_at", kinds: `"`}},
+	{ollamaReason, {name: "message", kinds: "{"}}, {ollamaReason, {name: "response", kinds: `"`}}, {ollamaReason, {name: "created_at", kinds: `"`}},
+}
+
+var (
+	ollamaDone   = sign{name: "done", kinds: "tf"}
+	ollamaReason = sign{name: "done_reason", words: []string{"*"}}
+)
 
 // ollamaEmbeddings is Ollama's own embeddings; its older /api/embeddings is
 // told from nobody's else.

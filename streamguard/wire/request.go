@@ -35,7 +35,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 	}
 	r.Model = modelIn(u)
 	r.Deferred = f != Unknown && (strings.Contains(u.Path, "/async/") || asksLater(h))
-	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f == DashScope && dashScopeStream(h)
+	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f.asksStream != nil && f.asksStream(h)
 	if u.RawQuery != "" && !r.Stream {
 		q := u.Query()
 		r.Stream = q.Get("alt") == "sse" || method == http.MethodGet && f != Unknown && q.Get("stream") == "true"

@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-func newResponses() *Format {
-	return &Format{
-		name: "responses", operation: "chat", generative: true,
-		bound:  responsesBound,
-		errors: responsesErrors,
-		match:  matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
-		judge: wantObject(responsesJudge), abort: responsesAbort,
-	}
+// Responses is OpenAI's Responses API.
+var Responses = &Format{
+	name: "responses", operation: "chat", generative: true,
+	bound:   responsesBound,
+	carries: []signs{{{name: "type", words: []string{"response.*"}}}, {{name: "object", words: []string{"response"}}}},
+	errors:  responsesErrors,
+	match:   matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
+	judge: wantObject(responsesJudge), abort: responsesAbort,
 }
 
 var responsesBound = []string{

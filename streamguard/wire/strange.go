@@ -34,10 +34,10 @@ func (f *Format) strange(a Answer, b []byte, by *Format) Verdict {
 		return Verdict{Failure: f.told(q, b)}
 	case !f.generative:
 		return Verdict{}
-	case by == Chat || f == Chat || f == Completions:
-		return f.noChoices(b)
-	case by == Gemini:
-		return Verdict{Empty: EmptyOutput} // candidates are due in every whole answer
+	case f.due:
+		return f.lacking(f, b)
+	case by != nil && by.lacking != nil:
+		return by.lacking(f, b)
 	case by != nil:
 		return Verdict{}
 	}
@@ -46,7 +46,7 @@ func (f *Format) strange(a Answer, b []byte, by *Format) Verdict {
 
 // noChoices judges an object of a chat without choices: with anything in it that
 // is no part of the envelope it is an answer of a shape that nobody knows.
-func (f *Format) noChoices(b []byte) Verdict {
+func noChoices(f *Format, b []byte) Verdict {
 	member, other, good := false, false, goodEnd(0)
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
