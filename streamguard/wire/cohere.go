@@ -13,8 +13,15 @@ var Cohere = &Format{
 		{{name: "message", kinds: "{"}, {name: "finish_reason", kinds: `"`}},
 	},
 	errors: []errorPath{{says: aMessage, paths: "delta.error"}},
-	match:  postTo("/v2/chat"), types: []string{"message-", "content-", "tool-", "citation-"}, event: cohereEvent, done: noSentinel,
+	match:  postTo("/v2/chat"), types: cohereTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(cohereJudge), errorBody: cohereError, abort: cohereAbort,
+}
+
+var cohereTypes = &types{
+	member: "type", own: []string{"message-*", "content-*", "tool-*", "citation-*"}, pieces: []string{"delta"},
+	content: []string{"content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta"},
+	final:   []string{"message-end"},
+	special: cohereSpecial,
 }
 
 var cohereEvents = []string{
@@ -28,66 +35,18 @@ var cohereEmbeddings = &Format{
 	judge: embeddingsJudge, errorBody: cohereError,
 }
 
-// A cohereNote is what one event of the stream says.
-type cohereNote struct {
-	typedEvent
-	finish []byte
-}
-
-func cohereEvent(s *Stream, name, data []byte) Mark {
-	n := cohereNote{typedEvent: typedEvent{typ: name}}
-	p := parse(data)
-	for ok := p.object(); ok && p.member(); {
-		switch string(p.name) {
-		case "type":
-			n.readType(&p)
-		case "error":
-			n.readError(&p)
-		case "delta":
-			n.delta(&p)
+// cohereSpecial judges an error, which has a message and an id and nothing else to
+// tell it, and an end that names a failure.
+func cohereSpecial(s *Stream, e typedEvent, data []byte) (Mark, bool) {
+	switch {
+	case len(e.typ) == 0:
+		if q := inspect(data); q.bareMessage() && q.id {
+			return s.fail(q), true
 		}
+	case string(e.typ) == "message-end" && cohereFailed(e.finish):
+		return s.fail(cohereProblem(inspect(data), string(e.finish))), true
 	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	n.named(name)
-	return s.cohere(&n, func() *problem { return inspect(data) })
-}
-
-func (n *cohereNote) delta(p *parser) {
-	for ok := p.intoObject(); ok && p.member(); {
-		switch string(p.name) {
-		case "finish_reason":
-			n.finish = text(p.raw())
-		case "message":
-			n.readPiece(p)
-		}
-	}
-}
-
-// cohere gives the marks of an event. problem is called where there may be an
-// error.
-func (s *Stream) cohere(n *cohereNote, problem func() *problem) Mark {
-	switch string(n.typ) {
-	case "message-end":
-		if cohereFailed(n.finish) {
-			return s.fail(cohereProblem(problem(), string(n.finish)))
-		}
-		return MarkData | MarkEnd | MarkFinal
-	case "error":
-		q := problem()
-		q.hasError = true
-		return s.fail(q)
-	case "":
-		// Cohere's error body has a message and an id, and nothing else to tell it.
-		if q := problem(); q.bareMessage() && q.id {
-			q.hasError = true
-			return s.fail(q)
-		}
-	case "content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta":
-		return s.typedContent(&n.typedEvent, problem)
-	}
-	return s.typed(&n.typedEvent, problem)
+	return 0, false
 }
 
 // cohereFailed knows the finish reasons that name a failure.

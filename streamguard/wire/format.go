@@ -54,8 +54,8 @@ type Format struct {
 	// event judges the data of one event, which begins as JSON does; name is
 	// the event field of SSE. nil takes anything that parses for data.
 	event func(s *Stream, name, data []byte) Mark
-	// types are how the types of its events begin, where events name a type.
-	types []string
+	// types say what events that name a type mean; event is readTyped then.
+	types *types
 	// done judges the sentinel [DONE]; nil ends the stream if there was data.
 	done func(s *Stream) Mark
 	// torn reports whether an event that the end of the body cut off proves

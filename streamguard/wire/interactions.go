@@ -11,8 +11,16 @@ var Interactions = &Format{
 	bound:   interactionsBound,
 	carries: []signs{{{name: "event_type", words: []string{"*"}}}, {{name: "object", words: []string{"interaction"}}}},
 	errors:  []errorPath{{paths: "interaction.error", as: "response.error"}},
-	match:   matchInteractions, types: []string{"interaction.", "content.", "step."}, event: interactionsEvent, done: noSentinel,
+	match:   matchInteractions, types: interactionsTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
+}
+
+var interactionsTypes = &types{
+	member: "event_type", own: []string{"interaction.*", "content.*", "step.*"}, pieces: []string{"delta"},
+	content: []string{"*.delta"},
+	final:   []string{"interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled", "interaction.canceled"},
+	fail:    []string{"interaction.failed"},
+	answer:  "interaction", idle: []string{"event_id"},
 }
 
 var interactionsBound = []string{
@@ -26,48 +34,6 @@ func matchInteractions(method string, u *url.URL) (string, bool) {
 		return "", false
 	}
 	return u.Path[versionStart(u.Path, at):], true
-}
-
-func interactionsEvent(s *Stream, name, data []byte) Mark {
-	n := typedEvent{typ: name}
-	p := parse(data)
-	for ok := p.object(); ok && p.member(); {
-		switch string(p.name) {
-		case "event_type":
-			n.readType(&p)
-		case "error":
-			n.readError(&p)
-		case "interaction":
-			n.readStatus(&p)
-		case "delta":
-			n.readPiece(&p)
-		case "event_id":
-			s.template.heedless(&p)
-		}
-	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	n.named(name)
-	return s.interactions(&n, func() *problem { return inspect(data) })
-}
-
-// interactions gives the marks of an event. problem is called where there may
-// be an error.
-func (s *Stream) interactions(n *typedEvent, problem func() *problem) Mark {
-	switch string(n.typ) {
-	case "error", "interaction.failed":
-		return s.fail(problem())
-	case "interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled", "interaction.canceled":
-		if n.failed || string(n.status) == "failed" {
-			return s.fail(problem())
-		}
-		return MarkData | MarkEnd | MarkFinal
-	}
-	if n.isDelta() {
-		return s.typedContent(n, problem)
-	}
-	return s.typed(n, problem)
 }
 
 func interactionsJudge(f *Format, a Answer, b []byte) Verdict {

@@ -15,8 +15,15 @@ var Messages = &Format{
 		{{name: "content", kinds: "["}, {name: "type", words: []string{"message"}}},
 		{{name: "content", kinds: "["}, {name: "stop_reason", kinds: `"n`}},
 	},
-	match: matchMessages, types: []string{"message_", "content_block_"}, event: messagesEvent, done: noSentinel,
+	match: matchMessages, types: messagesTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(messagesJudge), errorBody: messagesError, abort: messagesAbort,
+}
+
+var messagesTypes = &types{
+	member: "type", own: []string{"message_*", "content_block_*"}, pieces: []string{"delta"},
+	content: []string{"content_block_delta"},
+	stop:    []string{"message_delta"},
+	final:   []string{"message_stop"},
 }
 
 var messagesBound = []string{
@@ -41,71 +48,6 @@ func matchMessages(method string, u *url.URL) (string, bool) {
 	}
 	_, verb, _ := strings.Cut(u.Path[i+1:], ":")
 	return u.Path[i:], verb == "rawPredict" || verb == "streamRawPredict"
-}
-
-// A messageNote is what one event of the stream says.
-type messageNote struct {
-	typedEvent
-	stop string // a stop_reason
-}
-
-func messagesEvent(s *Stream, name, data []byte) Mark {
-	n := messageNote{typedEvent: typedEvent{typ: name}}
-	p := parse(data)
-	for ok := p.object(); ok && p.member(); {
-		switch string(p.name) {
-		case "type":
-			n.readType(&p)
-		case "error":
-			n.readError(&p)
-		case "delta":
-			n.delta(&p)
-		}
-	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	n.named(name)
-	return s.message(&n, func() *problem { return inspect(data) })
-}
-
-// delta reads a piece of the answer, or why the message stops.
-func (n *messageNote) delta(p *parser) {
-	for ok := p.intoObject(); ok && p.member(); {
-		switch string(p.name) {
-		case "type":
-			p.skip()
-		case "stop_reason":
-			n.stop = string(text(p.raw()))
-		default:
-			n.readPiece(p)
-		}
-	}
-}
-
-// message gives the marks of an event. problem is called where there may be an
-// error.
-func (s *Stream) message(n *messageNote, problem func() *problem) Mark {
-	if n.failed {
-		return s.fail(problem())
-	}
-	switch string(n.typ) {
-	case "error":
-		return s.fail(problem())
-	case "content_block_delta":
-		return s.typedContent(&n.typedEvent, problem)
-	case "message_delta":
-		switch {
-		case failedFinish([]byte(n.stop)):
-			return s.failFinish(n.stop)
-		case n.stop != "":
-			s.ended = true
-			return MarkData | MarkEnd
-		}
-	case "message_stop":
-		return MarkData | MarkEnd | MarkFinal
-	}
-	return s.typed(&n.typedEvent, problem)
 }
 
 func messagesJudge(f *Format, a Answer, b []byte) Verdict {
@@ -155,8 +97,8 @@ func messagesType(status int) string {
 	return "api_error"
 }
 
-// messagesTypes are the types that Anthropic's clients know.
-var messagesTypes = map[string]bool{
+// messagesErrorTypes are the types that Anthropic's clients know.
+var messagesErrorTypes = map[string]bool{
 	"invalid_request_error": true, "authentication_error": true, "billing_error": true, "permission_error": true,
 	"not_found_error": true, "request_too_large": true, "rate_limit_error": true, "timeout_error": true,
 	"api_error": true, "overloaded_error": true,
@@ -168,7 +110,7 @@ func messagesError(status int, typ, code, message string) []byte {
 	switch {
 	case typ == errorType(status):
 		typ = messagesType(status)
-	case !messagesTypes[typ]:
+	case !messagesErrorTypes[typ]:
 		if code == "" {
 			code = typ
 		}

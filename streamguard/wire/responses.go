@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"net/url"
 	"strconv"
 )
@@ -12,8 +11,17 @@ var Responses = &Format{
 	bound:   responsesBound,
 	carries: []signs{{{name: "type", words: []string{"response.*"}}}, {{name: "object", words: []string{"response"}}}},
 	errors:  responsesErrors,
-	match:   matchResponses, types: []string{"response."}, event: responsesEvent, done: noSentinel,
+	match:   matchResponses, types: responsesTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(responsesJudge), abort: responsesAbort,
+}
+
+var responsesTypes = &types{
+	member: "type", own: []string{"response.*"}, pieces: []string{"delta", "partial_image_b64"},
+	content: []string{"*.delta", "*.partial_image"},
+	final:   []string{"response.completed", "response.done", "response.incomplete", "response.cancelled", "response.canceled"},
+	fail:    []string{"response.failed", "response.error"},
+	answer:  "response", goesOn: []string{"in_progress", "queued"},
+	counter: "sequence_number", idle: []string{"obfuscation"},
 }
 
 var responsesBound = []string{
@@ -45,79 +53,6 @@ func matchResponses(method string, u *url.URL) (string, bool) {
 // noSentinel judges [DONE] where it is no end mark: some gateways write it at
 // any close.
 func noSentinel(*Stream) Mark { return MarkFinal }
-
-// A responsesNote is what one event of the stream says.
-type responsesNote struct {
-	typedEvent
-	seq int64
-}
-
-func responsesEvent(s *Stream, name, data []byte) Mark {
-	n := responsesNote{typedEvent: typedEvent{typ: name}, seq: -1}
-	p := parse(data)
-	for ok := p.object(); ok && p.member(); {
-		switch string(p.name) {
-		case "type":
-			n.readType(&p)
-		case "sequence_number":
-			n.seq = s.template.counting(&p)
-		case "obfuscation":
-			s.template.heedless(&p)
-		case "error":
-			n.readError(&p)
-		case "response":
-			n.readStatus(&p)
-		case "delta":
-			n.readPiece(&p)
-		}
-	}
-	if !p.end() {
-		return MarkMalformed
-	}
-	n.named(name)
-	s.seq = max(s.seq, n.seq)
-	return s.responses(&n, func() *problem { return inspect(data) })
-}
-
-// number returns the value of a short whole number, -1 for anything else.
-func number(raw []byte) int64 {
-	if len(raw) == 0 || len(raw) > 18 {
-		return -1
-	}
-	n := int64(0)
-	for _, c := range raw {
-		if c-'0' > 9 {
-			return -1
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n
-}
-
-// responses gives the marks of an event. problem is called where there may be
-// an error.
-func (s *Stream) responses(n *responsesNote, problem func() *problem) Mark {
-	switch string(n.typ) {
-	case "error", "response.failed", "response.error":
-		return s.fail(problem())
-	case "response.completed", "response.done", "response.incomplete", "response.cancelled", "response.canceled":
-		switch string(n.status) {
-		case "failed":
-			return s.fail(problem())
-		case "in_progress", "queued":
-			return MarkData
-		}
-		return MarkData | MarkEnd | MarkFinal
-	}
-	if bytes.HasSuffix(n.typ, []byte(".partial_image")) {
-		n.said = true
-		return s.typedContent(&n.typedEvent, problem)
-	}
-	if n.isDelta() {
-		return s.typedContent(&n.typedEvent, problem)
-	}
-	return s.typed(&n.typedEvent, problem)
-}
 
 // A responseBody is what a whole response says.
 type responseBody struct {

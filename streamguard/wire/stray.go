@@ -5,17 +5,6 @@ import "bytes"
 // This file is about events that are not of the stream's format: which of them
 // are data all the same (contract 0 and 6).
 
-// own reports whether typ is the type of a data event of f: it begins as f's
-// types do and is none of a sender that only wants to be heard.
-func (f *Format) own(typ []byte) bool {
-	for _, prefix := range f.types {
-		if bytes.HasPrefix(typ, []byte(prefix)) {
-			return !idles(typ)
-		}
-	}
-	return false
-}
-
 // idles reports whether a type is that of a keep-alive or a queue notice, by
 // its last word: ping, keepalive, response.keep_alive, response.queued.
 func idles(typ []byte) bool {

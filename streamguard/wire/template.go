@@ -138,3 +138,18 @@ func (t *template) matches(ev []byte) bool {
 		}
 	}
 }
+
+// number returns the value of a short whole number, -1 for anything else.
+func number(raw []byte) int64 {
+	if len(raw) == 0 || len(raw) > 18 {
+		return -1
+	}
+	n := int64(0)
+	for _, c := range raw {
+		if c-'0' > 9 {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}

@@ -1,79 +1,142 @@
 package wire
 
-import "bytes"
+// types say what the events of a format mean that name their own types. In the
+// lists of types a star stands for how a type begins or ends.
+type types struct {
+	member  string   // that names the type
+	own     []string // events of the format
+	content []string // with a piece of the answer
+	stop    []string // that end the answer if they hold a reason
+	final   []string // the last ones
+	fail    []string // that tell of a failure, beside error
+	pieces  []string // the members with a piece of the answer, or a reason to stop
+	answer  string   // the member that is the answer, with its status
+	goesOn  []string // states in which an answer is not over, whatever its event says
+	counter string   // the member that numbers the events
+	idle    []string // members that mean nothing and change from event to event
+
+	// special judges what the lists do not say; nil is nothing.
+	special func(s *Stream, e typedEvent, data []byte) (m Mark, ok bool)
+}
 
 // A typedEvent is what an event that names its own type says.
 type typedEvent struct {
 	typ    []byte // by the data, else the event field
 	failed bool   // an error of its own
 	status []byte // of the answer that it tells of
-	said   bool   // a piece of an answer that is not empty
-	text   span   // where the last string of that is, if the template may know
+	finish []byte // why the answer stops
+	pieces
 }
 
-// readType consumes the member that names the type.
-func (e *typedEvent) readType(p *parser) {
-	if t := text(p.raw()); len(t) > 0 {
-		e.typ = t
+// readTyped judges an event of a format with types.
+func readTyped(s *Stream, name, data []byte) Mark {
+	t, e := s.by.types, typedEvent{typ: name}
+	p := parse(data)
+	for ok := p.object(); ok && p.member(); {
+		switch {
+		case string(p.name) == t.member:
+			if typ := text(p.raw()); len(typ) > 0 {
+				e.typ = typ
+			}
+		case string(p.name) == "error":
+			e.failed = p.filled() || e.failed
+		case string(p.name) == t.answer:
+			e.readAnswer(&p)
+		case string(p.name) == t.counter:
+			s.seq = max(s.seq, s.template.counting(&p))
+		case listed(t.pieces, p.name):
+			e.readPiece(&p)
+		case listed(t.idle, p.name):
+			s.template.heedless(&p)
+		}
 	}
+	if !p.end() {
+		return MarkMalformed
+	}
+	if string(name) == "error" { // whatever type the data has
+		e.typ = name
+	}
+	return s.typed(t, e, data)
 }
 
-// readError consumes the member that holds an error.
-func (e *typedEvent) readError(p *parser) { e.failed = p.filled() || e.failed }
-
-// readStatus consumes the object that is the answer and keeps its status.
-func (e *typedEvent) readStatus(p *parser) {
+// readAnswer consumes the object that is the answer and keeps its status.
+func (e *typedEvent) readAnswer(p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) == "status" {
 			e.status = text(p.raw())
-			continue
 		}
 	}
 }
 
-// named lets an event field that calls the event an error win over whatever
-// type its data has.
-func (e *typedEvent) named(name []byte) {
-	if string(name) == "error" {
-		e.typ = name
+// readPiece consumes a piece of the answer, or an object that holds it.
+func (e *typedEvent) readPiece(p *parser) {
+	if p.kind() != '{' {
+		e.piece(p)
+		return
+	}
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "type", "role":
+		case "stop_reason", "finish_reason":
+			e.finish = text(p.raw())
+		default:
+			e.piece(p)
+		}
 	}
 }
 
-// typed gives the marks of an event whose type means nothing special: data of
-// the format if its type is one of the format's, unless it has an error of its
-// own or looks like one. problem is called where there may be an error.
-func (s *Stream) typed(e *typedEvent, problem func() *problem) Mark {
-	own := s.by.own(e.typ)
-	if !own || e.failed {
-		if p := problem(); e.failed || p.inBand() {
-			return s.fail(p)
+// typed gives the marks of an event.
+func (s *Stream) typed(t *types, e typedEvent, data []byte) Mark {
+	if t.special != nil {
+		if m, ok := t.special(s, e, data); ok {
+			return m
 		}
 	}
-	if own {
+	own := listed(t.own, e.typ) && !idles(e.typ)
+	switch {
+	case e.failed, string(e.typ) == "error", listed(t.fail, e.typ):
+		return s.fail(inspect(data))
+	case len(e.finish) > 0 && listed(t.stop, e.typ):
+		if failedFinish(e.finish) {
+			return s.failFinish(string(e.finish))
+		}
+		s.ended = true
+		return MarkData | MarkEnd
+	case listed(t.final, e.typ):
+		switch {
+		case string(e.status) == "failed":
+			return s.fail(inspect(data))
+		case listed(t.goesOn, e.status):
+			return MarkData
+		}
+		return MarkData | MarkEnd | MarkFinal
+	case own && listed(t.content, e.typ):
+		return s.answer(&e.pieces)
+	case own:
 		return MarkData
+	}
+	if p := inspect(data); p.inBand() {
+		return s.fail(p)
 	}
 	return 0
 }
 
-// typedContent gives the marks of an event whose type is that of a piece of the
-// answer.
-func (s *Stream) typedContent(e *typedEvent, problem func() *problem) Mark {
-	m := s.typed(e, problem)
-	if m != MarkData || !e.said {
-		return m
+// listed reports whether word is one of list.
+func listed(list []string, word []byte) bool {
+	for _, w := range list {
+		n := len(w) - 1
+		switch {
+		case w[n] == '*':
+			if len(word) >= n && string(word[:n]) == w[:n] {
+				return true
+			}
+		case w[0] == '*':
+			if len(word) >= n && string(word[len(word)-n:]) == w[1:] {
+				return true
+			}
+		case w == string(word):
+			return true
+		}
 	}
-	if e.text != (span{}) {
-		s.template.mark(e.text)
-	}
-	return m | MarkContent
-}
-
-// isDelta knows the types of the pieces of an answer.
-func (e *typedEvent) isDelta() bool { return bytes.HasSuffix(e.typ, []byte(".delta")) }
-
-// readPiece consumes the member that holds a piece of the answer.
-func (e *typedEvent) readPiece(p *parser) {
-	if t, ok := p.said(); ok {
-		e.said, e.text = true, t
-	}
+	return false
 }
