@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 )
@@ -53,54 +52,6 @@ var chatErrors = []errorPath{
 	{says: aMessage, paths: "base_resp.status_msg header.message Response.Error.Message"},
 }
 
-// maxChoice bounds the choice indexes that are told apart; those from here on
-// are one.
-const maxChoice = 255
-
-// choiceStates remembers which choices were seen and which have finished.
-type choiceStates struct {
-	seen, finished [4]uint64
-}
-
-// saw notes a choice and reports whether its finish_reason names a failure.
-func (c *choiceStates) saw(index int, finish []byte) bool {
-	w, bit := index>>6, uint64(1)<<(index&63)
-	c.seen[w] |= bit
-	// Ollama and SGLang once sent "" for null, DashScope the text "null".
-	if len(finish) == 0 || string(finish) == "null" {
-		return false
-	}
-	c.finished[w] |= bit
-	return failedFinish(finish)
-}
-
-// resume takes back that a choice has finished.
-func (c *choiceStates) resume(index int) { c.finished[index>>6] &^= 1 << (index & 63) }
-
-func (c *choiceStates) done() bool {
-	return c.seen == c.finished && c.seen != [4]uint64{}
-}
-
-// failedFinish knows the finish reasons that name a failure: OpenRouter,
-// Mistral and vLLM error, SGLang abort, Zhipu network_error, DeepSeek
-// insufficient_system_resource, Bedrock malformed_tool_use and
-// malformed_model_output. A content filter is not an outage.
-func failedFinish(b []byte) bool {
-	switch string(b) {
-	case "error", "abort", "network_error", "insufficient_system_resource":
-		return true
-	}
-	return bytes.HasPrefix(b, []byte("malformed_"))
-}
-
-func choiceIndex(raw []byte) int {
-	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return int(min(n, maxChoice))
-}
-
 // A chatChunk is what one event of a chat stream says.
 type chatChunk struct {
 	states  choiceStates
@@ -133,32 +84,21 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 			s.template.heedless(&p)
 		}
 	}
-	return s.chunkEvent(&c, &p, name)
+	return chunkMarks(s, &c, &p, name)
 }
 
-// chunkEvent judges an event that p has read.
-func (s *Stream) chunkEvent(c *chatChunk, p *parser, name []byte) Mark {
+// chunkMarks judges an event that p has read.
+func chunkMarks(s *Stream, c *chatChunk, p *parser, name []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if c.err || c.choices == 0 {
+	switch {
+	case c.err || c.choices == 0:
 		return s.noAnswer(name, c.err, c.aside || c.usage && !s.strange && !fillsMore(p.b), inspect(p.b))
-	}
-	return s.chunk(c)
-}
-
-// chunk applies a chunk with choices.
-func (s *Stream) chunk(c *chatChunk) Mark {
-	if c.failed != nil {
+	case c.failed != nil:
 		return s.failFinish(string(c.failed))
 	}
 	return s.answer(&c.pieces) | s.advance(c.states)
-}
-
-// failFinish ends the stream for a finish reason that names a failure, which is
-// never the request's fault. A [DONE] may follow, or an event with more to say.
-func (s *Stream) failFinish(reason string) Mark {
-	return s.fail(&problem{nested: reason, status: "502", unnamed: true}) &^ MarkFinal
 }
 
 // list reads the choices.
@@ -212,12 +152,135 @@ func (c *chatChunk) base(p *parser) {
 	}
 }
 
-// smallIndex is choiceIndex without a conversion for the usual digit.
-func smallIndex(raw []byte) int {
-	if len(raw) == 1 {
-		if n := int(raw[0] - '0'); n <= 9 {
-			return n
+// A chatBody is what a whole chat answer holds.
+type chatBody struct {
+	choices    bool   // at least one
+	failed     []byte // a finish reason that names a failure
+	usable     bool
+	usage      bool // not all zero
+	drift      string
+	choiceSeen int
+}
+
+func chatJudge(f *Format, a Answer, b []byte) Verdict {
+	var c chatBody
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		c.member(&p)
+	}
+	if p.end() && c.failed != nil {
+		q := a.inspect(b)
+		if q.nested == "" && q.topCode == "" {
+			q.nested = string(c.failed)
+		}
+		return Verdict{Failure: f.told(q, b)}
+	}
+	if v, done := f.unfit(a, &p, c.usable, c.choices || c.drift != ""); done {
+		return v
+	}
+	if c.drift != "" {
+		return f.drift(a, c.drift, ReasonDrift)
+	}
+	return delivered(c.usable, c.usage)
+}
+
+func (c *chatBody) member(p *parser) {
+	switch string(p.name) {
+	case "choices":
+		c.list(p)
+	case "usage":
+		k := p.kind()
+		if k != '{' && k != 'n' {
+			c.drifted("usage: want object")
+		}
+		c.usage = nonZero(p.raw())
+	}
+}
+
+func (c *chatBody) drifted(what string) {
+	if c.drift == "" {
+		c.drift = what
+	}
+}
+
+func (c *chatBody) list(p *parser) {
+	if k := p.kind(); k != '[' {
+		if k != 'n' {
+			c.drifted("choices: want array")
+		}
+		p.skip()
+		return
+	}
+	c.choiceSeen = 0
+	for ok := p.array(); ok && p.element(); c.choiceSeen++ {
+		c.choices = true
+		if p.kind() != '{' {
+			c.wrong("", "object")
+			continue
+		}
+		c.choice(p)
+	}
+}
+
+// wrong notes a member of the current choice that changed its type.
+func (c *chatBody) wrong(member, want string) {
+	c.drifted("choices[" + strconv.Itoa(c.choiceSeen) + "]" + member + ": want " + want)
+}
+
+func (c *chatBody) choice(p *parser) {
+	for ok := p.object(); ok && p.member(); {
+		k := p.kind()
+		switch string(p.name) {
+		case "message":
+			if k != '{' {
+				if k != 'n' {
+					c.wrong(".message", "object")
+				}
+				p.skip()
+				break
+			}
+			c.message(p)
+		case "finish_reason":
+			if k != '"' && k != 'n' {
+				c.wrong(".finish_reason", "string")
+			}
+			if t := text(p.raw()); failedFinish(t) {
+				c.failed = t
+			}
+		case "text":
+			c.usable = p.filled() || c.usable
 		}
 	}
-	return choiceIndex(raw)
+}
+
+func (c *chatBody) message(p *parser) {
+	for ok := p.object(); ok && p.member(); {
+		k := p.kind()
+		switch string(p.name) {
+		case "role":
+			continue
+		case "content":
+			if k != '"' && k != '[' && k != 'n' {
+				c.wrong(".message.content", "string, array or null")
+			}
+		case "tool_calls":
+			if k != '[' && k != 'n' {
+				c.wrong(".message.tool_calls", "array")
+			}
+		}
+		c.usable = p.filled() || c.usable
+	}
+}
+
+// nonZero reports whether the valid JSON value raw holds a number other than 0.
+func nonZero(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			i = skipString(raw, i+1) - 1
+		case c >= '1' && c <= '9':
+			return true
+		}
+	}
+	return false
 }

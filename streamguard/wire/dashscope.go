@@ -55,7 +55,7 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 			s.template.heedless(&p)
 		}
 	}
-	return s.chunkEvent(&c, &p, name)
+	return chunkMarks(s, &c, &p, name)
 }
 
 func dashScopeJudge(f *Format, a Answer, b []byte) Verdict {

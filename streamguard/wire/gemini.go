@@ -205,6 +205,9 @@ func (c *geminiChunk) feedback(p *parser) {
 	}
 }
 
+// geminiEvent applies a response object. A candidate may finish early, or at
+// every piece, and go on (0xPlaygrounds/rig#2328): so no object is the last one,
+// only the end of the body ends the stream.
 func geminiEvent(s *Stream, name, data []byte) Mark {
 	c := geminiChunk{states: s.choices, template: &s.template}
 	p := parse(data)
@@ -215,13 +218,6 @@ func geminiEvent(s *Stream, name, data []byte) Mark {
 	if c.err || c.candidates == 0 && !c.blocked {
 		return s.noAnswer(name, c.err, c.aside, inspect(data))
 	}
-	return s.gemini(&c)
-}
-
-// gemini applies a response object. A candidate may finish early, or at every
-// piece, and go on (0xPlaygrounds/rig#2328): so no object is the last one, only
-// the end of the body ends the stream.
-func (s *Stream) gemini(c *geminiChunk) Mark {
 	m := s.answer(&c.pieces)
 	if c.blocked {
 		s.ended = true

@@ -124,21 +124,15 @@ func ollamaEvent(s *Stream, name, data []byte) Mark {
 	if !p.end() {
 		return MarkMalformed
 	}
-	if l.err || !l.data {
+	switch {
+	case l.err || !l.data:
 		return s.noAnswer(name, l.err, false, inspect(data))
-	}
-	return s.ollama(&l)
-}
-
-func (s *Stream) ollama(l *ollamaLine) Mark {
-	if l.failed != "" {
+	case l.failed != "":
 		return s.failFinish(l.failed)
+	case l.done:
+		return s.answer(&l.pieces) | MarkEnd | MarkFinal
 	}
-	m := s.answer(&l.pieces)
-	if l.done {
-		m |= MarkEnd | MarkFinal
-	}
-	return m
+	return s.answer(&l.pieces)
 }
 
 func ollamaJudge(f *Format, a Answer, b []byte) Verdict {

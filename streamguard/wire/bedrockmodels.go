@@ -7,7 +7,7 @@ import (
 
 // bedrockChunk judges an event of InvokeModelWithResponseStream, which holds the
 // model's own event in base64.
-func (s *Stream) bedrockChunk(payload []byte) Mark {
+func bedrockChunk(s *Stream, payload []byte) Mark {
 	var encoded []byte
 	p := parse(payload)
 	for ok := p.object(); ok && p.member(); {
@@ -26,11 +26,11 @@ func (s *Stream) bedrockChunk(payload []byte) Mark {
 	if s.template.head == inChunk && s.template.matches(event) {
 		return MarkData | MarkContent
 	}
-	return s.modelEvent(event)
+	return modelMarks(s, event)
 }
 
-// modelEvent judges a model's own event.
-func (s *Stream) modelEvent(event []byte) Mark {
+// modelMarks judges a model's own event.
+func modelMarks(s *Stream, event []byte) Mark {
 	n := readModelEvent(event)
 	switch {
 	case n.malformed:
