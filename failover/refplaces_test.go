@@ -120,11 +120,21 @@ func (r *refPlaces) enter(c *placeCall, target int) {
 		r.grant(c, target, 0)
 		return
 	}
-	began, w := r.now, new(refWait)
-	w.granted = func() { r.grant(c, target, r.now-began) }
+	r.wait(c, target, r.now)
+}
+
+// wait puts the call at the end of the queue. Its patience is judged anew when it
+// is over: where there is no other target any more the call queues again.
+func (r *refPlaces) wait(c *placeCall, target int, began time.Duration) {
+	left := r.left(target, r.now-began)
+	if left == 0 {
+		r.moveOn(c, target)
+		return
+	}
+	w := &refWait{granted: func() { r.grant(c, target, r.now-began) }}
 	r.queues[target] = append(r.queues[target], w)
 	until, gone := c.leaves, true
-	if left := r.left(target, 0); left < until-r.now {
+	if left < until-r.now {
 		until, gone = r.now+left, false
 	}
 	r.after(until, func() {
@@ -136,7 +146,7 @@ func (r *refPlaces) enter(c *placeCall, target int) {
 		if gone {
 			r.end(c, false)
 		} else {
-			r.moveOn(c, target)
+			r.wait(c, target, began)
 		}
 	})
 }

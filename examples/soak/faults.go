@@ -76,6 +76,9 @@ func sharedScript(seed uint64, model string, provider int) ut.Step {
 		switch rng.IntN(10) {
 		case 0:
 			good = ut.Status(pick(rng, 502, 503, 504, 524))
+			if rng.IntN(2) == 0 { // two of these are more than the patience, and none is a limit
+				good = ut.Status(pick(rng, 502, 504, 524)).Header("Retry-After", "0.1")
+			}
 		case 1:
 			good = good.Every(ms(rng, 15))
 		case 2:

@@ -76,9 +76,22 @@ func (s *soak) heldKeys(model string, c *resilience.Call, reads []time.Time, fai
 		for n >= 0 && c.Attempts[n].Start.After(at) {
 			n--
 		}
-		if n >= 0 && s.providers[index(c.Provider)].holds.certain(model, span{checked(c, n), at}) {
-			fail("%s was sent attempt %d although its key was held", c.Provider, n+1)
+		if n < 0 {
+			continue
 		}
+		i := index(c.Provider)
+		held := func(since time.Time) bool {
+			ok := s.providers[i].holds.certain(model, span{since, at})
+			if ok {
+				fail("%s was sent attempt %d although its key was held", c.Provider, n+1)
+			}
+			return ok
+		}
+		if held(checked(c, n)) || n > 0 || policy(i).Limits.MaxConcurrent == 0 {
+			continue
+		}
+		// Who has waited for a place has looked again just before it was sent.
+		s.later(func() { held(c.Attempts[0].Start.Add(-s.lags.slack(span{c.Start, at}))) })
 	}
 }
 

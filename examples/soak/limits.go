@@ -38,6 +38,7 @@ type limitForm struct {
 	name    string
 	account bool // a quota or billing: the limit is of the account
 	unnamed bool // no time is named
+	longer  bool // where the body comes too late its header names a later one
 	whole   bool // the moment is one of whole seconds
 	say     func(h http.Header, wait time.Duration, at time.Time) (status int, body string)
 }
@@ -60,7 +61,7 @@ var limitForms = []limitForm{
 		h.Set("Retry-After", fmt.Sprintf("%.3f", wait.Seconds()))
 		return 429, openAI(limitReached, "rate_limit_exceeded")
 	}},
-	{name: "prose before the time to full replenishment", say: func(h http.Header, wait time.Duration, _ time.Time) (int, string) {
+	{name: "prose before the time to full replenishment", longer: true, say: func(h http.Header, wait time.Duration, _ time.Time) (int, string) {
 		h.Set("X-Ratelimit-Remaining-Requests", "0")
 		h.Set("X-Ratelimit-Reset-Requests", "6m0s")
 		return 429, openAI(limitReached+" Please try again in "+millis(wait)+"ms.", "rate_limit_exceeded")
@@ -147,9 +148,10 @@ var tooMany = &limit{form: &limitForm{name: "too many at once", say: func(http.H
 
 // Headers of a limited answer, for the checks alone.
 const (
-	keyHeader   = "X-Soak-Limited"      // its key
-	untilHeader = "X-Soak-Limited-For"  // ns from its being sent on; "" for none
-	formHeader  = "X-Soak-Limited-Form" // its name
+	keyHeader    = "X-Soak-Limited"      // its key
+	untilHeader  = "X-Soak-Limited-For"  // ns from its being sent on; "" for none
+	formHeader   = "X-Soak-Limited-Form" // its name
+	longerHeader = "X-Soak-Limited-Longer"
 )
 
 // limited answers a request that runs into a limit.
@@ -170,6 +172,9 @@ func (p *provider) limited(s *soak) ut.Step {
 			h.Set(formHeader, x.form.name)
 			if !x.form.unnamed {
 				h.Set(untilHeader, strconv.FormatInt(int64(wait), 10))
+			}
+			if x.form.longer {
+				h.Set(longerHeader, "true")
 			}
 		}
 		status, body := x.form.say(h, wait, now.Add(wait))

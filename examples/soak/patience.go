@@ -84,16 +84,18 @@ func (l *lags) watch(done <-chan struct{}) {
 }
 
 // slack is what a time of the span may be too long by on a busy machine.
-func (l *lags) slack(s span) time.Duration {
+func (l *lags) slack(s span) time.Duration { return 200*time.Millisecond + 4*l.worst(s) }
+
+// worst is how late a timer was at worst about the time of the span.
+func (l *lags) worst(s span) (worst time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	worst := time.Duration(0)
 	for _, x := range l.all {
 		if x.at.After(s.begin.Add(-time.Second)) && x.at.Before(s.end.Add(time.Second)) {
 			worst = max(worst, x.d)
 		}
 	}
-	return 200*time.Millisecond + 4*worst
+	return worst
 }
 
 // dueCheck is a check that has to wait.

@@ -276,6 +276,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (s *soak) stop() {
 	s.runChecks(true)
 	time.Sleep(maxHold) // since the last call ended
+	s.everyPlace()
 	for i, p := range s.providers {
 		if left := p.tr.Holds(); len(left) > 0 {
 			s.tally.violation("holds: %s: left are %v", p.name, left)
@@ -296,6 +297,44 @@ func (s *soak) stop() {
 		}
 		cancel()
 		p.up.Close()
+	}
+}
+
+// everyPlace checks that as many calls as a stack has places are at its upstream
+// at once, and that each place is given back.
+func (s *soak) everyPlace() {
+	for i, p := range s.providers {
+		most := policy(i).Limits.MaxConcurrent
+		if most == 0 {
+			continue
+		}
+		p.tr.Reset("")
+		gate := make(chan struct{})
+		p.up.Model("last", upstreamtest.OK("ok").Hold(gate))
+		var calls sync.WaitGroup
+		for k := range most {
+			calls.Go(func() { s.last(p, fmt.Sprintf("last-%d", k)) })
+		}
+		if !eventually(func() bool { return p.places.now() == most }) {
+			s.tally.violation("places: %s: of %d only %d can be had", p.name, most, p.places.now())
+		}
+		close(gate)
+		calls.Wait()
+	}
+}
+
+// last is a call that is answered once all of them are there.
+func (s *soak) last(p *provider, id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	s.book.begin(id)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.up.URL+formats[0].path, strings.NewReader(fmt.Sprintf(formats[0].ask, "last", false)))
+	if err != nil {
+		return
+	}
+	req.Header.Set(idHeader, id)
+	if resp, err := p.tr.RoundTrip(req); err == nil {
+		_ = resp.Body.Close() // its place is what counts
 	}
 }
 
