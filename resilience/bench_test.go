@@ -17,6 +17,7 @@ var (
 		`"},{"role":"user","content":"` + strings.Repeat("Tell me more about it. ", 58) + `"}]}`)
 	benchAnswer = []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"` +
 		strings.Repeat("All work and no play. ", 56) + `","refusal":null},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":300,"total_tokens":700}}`)
+	benchOverloaded = []byte(`{"error":{"message":"The server is overloaded.","type":"server_error","param":null,"code":null}}`)
 )
 
 func benchBase(statuses ...int) roundTrip {
@@ -26,14 +27,16 @@ func benchBase(statuses ...int) roundTrip {
 			_, _ = io.Copy(io.Discard, req.Body)
 			_ = req.Body.Close()
 		}
-		status := http.StatusOK
+		status, body := http.StatusOK, benchAnswer
 		if len(statuses) > 0 {
-			status = statuses[i%len(statuses)]
+			if status = statuses[i%len(statuses)]; status != http.StatusOK {
+				body = benchOverloaded
+			}
 			i++
 		}
 		return &http.Response{
 			StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Body: io.NopCloser(bytes.NewReader(benchAnswer)), ContentLength: int64(len(benchAnswer)), Request: req,
+			Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
 		}, nil
 	}
 }

@@ -105,11 +105,20 @@ func (v *Vocabulary) meaning(word string) meaning {
 	return builtIn(word)
 }
 
-var separators = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
-
 // normal takes off what does not count in a word: RESOURCE_EXHAUSTED and
 // ResourceExhausted are one.
-func normal(word string) string { return strings.ToLower(separators.Replace(word)) }
+func normal(word string) string {
+	var buf [maxKey]byte // no longer word is looked at
+	b := buf[:0]
+	for i := range len(word) {
+		switch c := word[i]; c {
+		case '_', '-', '.', ' ':
+		default:
+			b = append(b, c)
+		}
+	}
+	return strings.ToLower(string(b))
+}
 
 func isDigits(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
