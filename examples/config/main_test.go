@@ -27,6 +27,21 @@ func TestPrintsTheWorkedExample(t *testing.T) {
 	require.Error(t, run(&out, []string{"no such file"}, nil))
 }
 
+// What the environment says of patience, limits and open times is told as its own.
+func TestPrintsWhatTheEnvironmentGives(t *testing.T) {
+	var out strings.Builder
+	vars := map[string]string{
+		"CIRCUIT_BREAKER_TIMEOUT_FACTOR": "2", "CIRCUIT_BREAKER_MAX_TIMEOUT": "1m", "CIRCUIT_BREAKER_JITTER": "0.1",
+		"LIMITS_HOLD": "false", "LIMITS_MAX_HOLD": "5m", "LIMITS_PREEMPT": "true", "LIMITS_MAX_CONCURRENT": "8",
+		"FAILOVER_PATIENCE": "off", "FAILOVER_WAIT_FOR": "20s", "FAILOVER_BOUND": "ignore",
+	}
+	require.NoError(t, run(&out, nil, func(name string) (string, bool) { v, ok := vars[name]; return v, ok }))
+	text, _, _ := strings.Cut(out.String(), "\nanthropic (")
+	for name, value := range vars {
+		assert.Regexp(t, `(?m) `+value+` +environment +`+name+`$`, text)
+	}
+}
+
 // A profile's values are told from defaults, and from what is written over it.
 func TestPrintsWhatAProfileGives(t *testing.T) {
 	var out strings.Builder
