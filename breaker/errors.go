@@ -36,6 +36,9 @@ type OpenError struct {
 	// hold ("rate", "quota", "billing") until a time that the upstream named, or
 	// "concurrency" where no place was free in time. "" is a breaker.
 	Limit string
+	// Guess says that RetryAfter is our own guess of a limit's end. A stack alone
+	// rejects no call for that: it is a reason to ask somebody else first.
+	Guess bool
 }
 
 // Error names the provider, never the model: its name is the caller's text.

@@ -154,3 +154,54 @@ func TestADeadlineInTheQueueIsNotPatience(t *testing.T) {
 		assert.NotErrorIs(t, trace.Attempts()[0].Err, context.Canceled)
 	})
 }
+
+// A hold whose end is a guess keeps a chain from its target only while another
+// could answer: where all are passed over, it is asked, since it alone may.
+func TestAGuessIsTheLastResort(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		b      reply // what it answers first
+		open   time.Duration
+		first  string // which target is listed first
+		trail  string
+		waits  time.Duration
+		took   time.Duration
+		status int
+	}{
+		"the other is open":                 {first: "a", open: time.Minute, trail: "a:-rate_limited b:-circuit_open a:ok", status: 200},
+		"in another order":                  {first: "b", open: time.Second, trail: "b:-circuit_open a:-rate_limited a:ok", status: 200},
+		"the other is held by a named time": {first: "a", b: limited("60"), trail: "a:-rate_limited b:-rate_limited a:ok", status: 200},
+		"the other comes back soon enough":  {first: "a", open: time.Second, waits: 2 * time.Second, trail: "a:-rate_limited b:ok", took: time.Second, status: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := once()
+				p.Limits.Hold = true
+				good := reply{status: 200, body: okJSON}
+				a, b := newUpstream(reply{status: 402}, good), newUpstream(good)
+				if tc.b.status != 0 {
+					b = newUpstream(tc.b, good)
+				}
+				sa, sb := stack(t, "a", a, p), stack(t, "b", b, p)
+				ask(t, sa, "m") // no credit, and nobody says until when
+				require.Len(t, sa.Holds(), 1)
+				if tc.b.status != 0 {
+					ask(t, sb, "m")
+				}
+				if tc.open > 0 {
+					sb.ForceOpen("", tc.open)
+				}
+				targets := []failover.Target{named("a", sa), named("b", sb)}
+				if tc.first == "b" {
+					targets[0], targets[1] = targets[1], targets[0]
+				}
+				got, took := timed(t, chain(t, waits(tc.waits), targets...), post(t, chatURL, chatBody("m")))
+				assert.Equal(t, tc.status, got.StatusCode)
+				assert.Equal(t, tc.trail, trail(failover.AttemptsOf(got.Response)))
+				assert.GreaterOrEqual(t, took, tc.took)
+				assert.LessOrEqual(t, took, tc.took+tc.took/10)
+			})
+		})
+	}
+}

@@ -1,16 +1,15 @@
 package failover
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // lastResort gives an honest answer where every target was passed over: the
-// first that is merely unavailable is really tried, else the rejection with
-// the shortest wait is fetched from its own stack.
+// first that is merely unavailable is really tried, else the first whose limit
+// may be over by now, else the rejection with the shortest wait is fetched from
+// its own stack.
 func (w *walk) lastResort(first int) {
 	w.next = len(w.chain.targets)
-	best, wait := -1, time.Duration(0)
+	var best rejection
+	chosen := -1
 	for k := range w.chain.targets {
 		i := at(k, w.front)
 		reason, open := w.skip(w.chain.targets[i], w.pinned)
@@ -21,14 +20,23 @@ func (w *walk) lastResort(first int) {
 		case reason == "", reason == ReasonUnavailable && !open.is:
 			w.try(w.chain.targets[i], i == first)
 			return
-		case open.is && (best < 0 || open.RetryAfter < wait):
-			best, wait = i, open.RetryAfter
+		case open.is && (!best.is || open.before(best)):
+			chosen, best = i, open
 		}
 	}
-	if best >= 0 {
+	if best.is {
 		w.listed = true
-		w.try(w.chain.targets[best], best == first)
+		w.try(w.chain.targets[chosen], chosen == first)
 	}
+}
+
+// before reports whether it is better to ask the target of r than that of o,
+// where both are passed over.
+func (r rejection) before(o rejection) bool {
+	if r.Guess || o.Guess {
+		return r.Guess && !o.Guess
+	}
+	return r.RetryAfter < o.RetryAfter
 }
 
 // nothing is the result of a walk in which no target was tried.

@@ -89,6 +89,29 @@ func TestWaitFor(t *testing.T) {
 	}
 }
 
+// Held targets are waited for as open ones are: the calls that come first into a
+// limit of 3 s are answered when it ends, with no request before.
+func TestWaitForAHeldTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newUpstream(limited("5"), reply{status: 200, body: okJSON}), newUpstream(limited("3"), reply{status: 200, body: okJSON})
+		c := chain(t, waits(4*time.Second), named("a", stack(t, "a", a, holds())), named("b", stack(t, "b", b, holds())))
+		assert.Equal(t, 429, ask(t, c, "m").StatusCode)
+		got, took := timed(t, c, post(t, chatURL, chatBody("m")))
+		assert.Equal(t, 200, got.StatusCode)
+		assert.Equal(t, "a:-rate_limited b:ok", trail(failover.AttemptsOf(got.Response)))
+		assert.GreaterOrEqual(t, took, 3*time.Second)
+		assert.LessOrEqual(t, took, 3300*time.Millisecond)
+		assert.Equal(t, 1, a.count())
+
+		b.set(limited("30"))
+		ask(t, c, "m")
+		got, took = timed(t, c, post(t, chatURL, chatBody("m"))) // a's 5 s have 2 s left
+		assert.Equal(t, 200, got.StatusCode)
+		assert.GreaterOrEqual(t, took, time.Second)
+		assert.LessOrEqual(t, took, 2200*time.Millisecond)
+	})
+}
+
 func TestWaitForEndsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := healthy()

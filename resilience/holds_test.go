@@ -36,12 +36,14 @@ func TestARejectionIsOneHold(t *testing.T) {
 		assert.Equal(t, "m1", open.Key)
 		assert.Equal(t, 10*time.Second, open.RetryAfter)
 		assert.Equal(t, "10", resp.Header.Get("Retry-After"))
+		assert.False(t, open.Guess)
 
 		peeked := tr.Peek("m1") // a chain had better ask somebody else for longer
 		require.NotNil(t, peeked)
 		assert.Equal(t, "billing", peeked.Limit)
 		assert.Empty(t, peeked.Key)
 		assert.Equal(t, 5*time.Minute, peeked.RetryAfter)
+		assert.True(t, peeked.Guess)
 
 		time.Sleep(10 * time.Second)
 		status, _, err := do(t, tr, chat(t, t.Context(), plainBody))

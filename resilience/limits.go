@@ -73,7 +73,7 @@ func (t *Transport) heldBy(account, model string, guesses bool) (breaker.OpenErr
 	if !held {
 		return breaker.OpenError{}, false
 	}
-	return breaker.OpenError{Provider: t.provider, Key: hold.Key, RetryAfter: hold.RetryAfter, Limit: hold.Kind}, true
+	return breaker.OpenError{Provider: t.provider, Key: hold.Key, RetryAfter: hold.RetryAfter, Limit: hold.Kind, Guess: hold.Guess}, true
 }
 
 // Holds returns the keys that calls are kept from now, and until when, the

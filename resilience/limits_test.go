@@ -132,6 +132,7 @@ func TestAGuessIsForChainsAlone(t *testing.T) {
 		require.NotNil(t, open)
 		assert.Equal(t, "billing", open.Limit)
 		assert.Equal(t, 5*time.Minute, open.RetryAfter)
+		assert.True(t, open.Guess)
 		require.ErrorIs(t, open, breaker.ErrLimited)
 		require.NotErrorIs(t, open, breaker.ErrOpen)
 		assert.Equal(t, 429, resilience.StatusOf(open))

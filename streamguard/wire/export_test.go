@@ -94,3 +94,23 @@ func ManyBindings() bool {
 	}
 	return false
 }
+
+// WithoutEachBinding calls f with each binding of a place in turn left out, and
+// the names of the members that lead to it.
+func WithoutEachBinding(f func(path string)) { withoutEach(&boundPlaces, "", f, make(map[*place]bool)) }
+
+func withoutEach(p *place, path string, f func(string), seen map[*place]bool) {
+	if p == nil || seen[p] {
+		return
+	}
+	seen[p] = true
+	if binds := p.binds; binds != 0 {
+		p.binds = 0
+		f(path)
+		p.binds = binds
+	}
+	withoutEach(p.elements, path+"[]", f, seen)
+	for _, m := range p.members {
+		withoutEach(m.at, path+"."+m.name, f, seen)
+	}
+}
