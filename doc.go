@@ -35,6 +35,7 @@
 //	429, 502, 503, 504, 522, 524  the last answer, once retries are used   yes        failure  yes
 //	500 and other 5xx             the answer, at once                      no         failure  yes
 //	4xx other than 429            the answer                               no         neutral  on a phrase
+//	429: a wait up to a retry's   the answer after it, see Limits          yes        failure  yes
 //	429: a wait beyond a retry's  the answer; then a local 429, see Limits no         failure  yes
 //	429: quota, billing           the answer                               no         failure  yes
 //	error in a 2xx                the status it stands for                 like it    like it  like it

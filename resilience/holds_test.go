@@ -1,6 +1,7 @@
 package resilience_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -50,6 +51,47 @@ func TestARejectionIsOneHold(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 200, status, "what was named is over, and a guess refuses nobody")
 	})
+}
+
+// A stack that nobody stands above waits out what fits into max_backoff, 30 s by
+// default (contract 3.6): nobody else could answer. What does not fit, into that
+// or into the deadline, goes back at once and is held (contract 11.4).
+func TestAStackAloneWaitsOutAShortLimit(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		after    string
+		deadline time.Duration
+		status   int
+		took     time.Duration // at least, and up to a tenth more
+		held     bool
+	}{
+		"20 s":                    {"20", 0, 200, 20 * time.Second, false},
+		"20 s, with 5 s left":     {"20", 5 * time.Second, 429, 0, true},
+		"30 s":                    {"30", 0, 200, 30 * time.Second, false},
+		"more than a retry waits": {"31", 0, 429, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				up := play(reply{status: 429, header: http.Header{"Retry-After": {row.after}}}, reply{status: 200, body: okJSON})
+				tr, _ := build(t, up, resilience.DefaultPolicy())
+				ctx := t.Context()
+				if row.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, row.deadline)
+					defer cancel()
+				}
+				start := time.Now()
+				status, _, err := do(t, tr, chat(t, ctx, plainBody))
+				require.NoError(t, err)
+				took := time.Since(start)
+				assert.Equal(t, row.status, status)
+				assert.GreaterOrEqual(t, took, row.took)
+				assert.LessOrEqual(t, took, row.took+row.took/10)
+				assert.Equal(t, row.held, tr.Peek("m1") != nil)
+			})
+		})
+	}
 }
 
 // A hold is of calls that run a model. Whatever else an account can do goes on:
