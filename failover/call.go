@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/ending"
 )
@@ -124,17 +125,24 @@ func (f *function[T]) known(r *result, record *resilience.Record) bool {
 		}
 		message = cmp.Or(message, r.err.Error())
 	}
-	if status == http.StatusServiceUnavailable && (code == ReasonCircuitOpen || code == ending.ReasonCircuitFull) {
-		r.rejected, r.reason = true, ReasonCircuitOpen // a stack's, as an SDK tells it
-		if c, _ := record.Call(); c.Err != nil {
-			if open, rejected := resilience.Rejection(nil, c.Err); rejected {
-				r.wait = open.RetryAfter
-			}
-		}
+	if open, rejected := rejectionIn(record, status, code); rejected {
+		r.rejected, r.wait, r.reason = true, open.RetryAfter, rejectedBy(open)
 		return true
 	}
 	r.status, r.code, r.message, r.reason = status, code, message, strconv.Itoa(status)
 	return true
+}
+
+// rejectionIn is a stack's rejection that a client tells as an error of its own:
+// the record has it, or the words are those of a breaker's. A limit's are an
+// upstream's words as well.
+func rejectionIn(record *resilience.Record, status int, code string) (*breaker.OpenError, bool) {
+	c, _ := record.Call()
+	if open, rejected := resilience.Rejection(nil, c.Err); rejected && open.HTTPStatus() == status {
+		return open, true
+	}
+	opened := code == ReasonCircuitOpen || code == ending.ReasonCircuitFull
+	return new(breaker.OpenError), opened && status == http.StatusServiceUnavailable
 }
 
 // blamed is who ended the last call of a record, for an error that hides it.

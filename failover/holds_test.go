@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -203,5 +204,57 @@ func TestAGuessIsTheLastResort(t *testing.T) {
 				assert.LessOrEqual(t, took, tc.took+tc.took/10)
 			})
 		})
+	}
+}
+
+// A function's SDK tells a stack's local 429 as an error of its own, or as text:
+// it is a rejection still, and no answer of the target's.
+func TestAFunctionIsToldOfLimits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fill   func(t *testing.T, s *resilience.Transport) // has calls of s rejected
+		reason string
+	}{
+		"a held key": {func(t *testing.T, s *resilience.Transport) { ask(t, s, "m") }, "rate_limited"},
+		"no place": {func(t *testing.T, s *resilience.Transport) {
+			resp, err := s.RoundTrip(post(t, chatURL, chatBody("m"))) // the answer to it is left lying
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = resp.Body.Close() })
+		}, "concurrency"},
+	} {
+		for sdk, told := range map[string]func(resp *http.Response) error{
+			"text":            func(resp *http.Response) error { return errors.New("API returned " + resp.Status) },
+			"status and code": func(resp *http.Response) error { return &openAIError{StatusCode: resp.StatusCode, Code: tc.reason} },
+		} {
+			t.Run(name+"/"+sdk, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					p := once()
+					p.Limits.Hold, p.Limits.MaxConcurrent = true, 1
+					p.Stream.IdleTimeout = time.Hour
+					up := newUpstream(limited("600"))
+					if tc.reason == "concurrency" {
+						up = healthy()
+					}
+					s := stack(t, "a", up, p)
+					tc.fill(t, s)
+					hidden := named("a", traced{s}) // it cannot be asked beforehand
+					ctx, trace := failover.WithTrace(t.Context())
+					c := chain(t, failover.DefaultPolicy(), hidden, named("b", stack(t, "b", healthy(), once())))
+					_, err := failover.Call(ctx, c, func(ctx context.Context, tg failover.Target) (int, error) {
+						ctx, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						got, err := do(t, tg.Transport, post(t, chatURL, chatBody("m")).WithContext(ctx))
+						require.NoError(t, err)
+						if got.StatusCode != 200 {
+							return 0, told(got.Response)
+						}
+						return got.StatusCode, nil
+					})
+					require.NoError(t, err)
+					assert.Equal(t, "a:-"+tc.reason+" b:ok", trail(trace.Attempts()))
+				})
+			})
+		}
 	}
 }

@@ -55,7 +55,7 @@ func (c *call) remember() {
 // and of a failure that a stream reported.
 func (c *call) details() (status int, code, message string, ok bool) {
 	if open := c.open; open != nil {
-		return http.StatusServiceUnavailable, rejectionReason(open), open.Error(), true
+		return open.HTTPStatus(), rejectionReason(open), open.Error(), true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
