@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
@@ -92,6 +93,27 @@ func TestAStackAloneWaitsOutAShortLimit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where rejections are errors, that of a limit is one as well, told apart from an
+// open breaker's.
+func TestALimitAsAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := holding()
+		p.ErrorsAsResponses = resilience.RenderNone
+		tr, rec := build(t, play(reply{status: 429, header: http.Header{"Retry-After": {"60"}}}), p)
+		_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
+		require.NoError(t, err, "the upstream's own")
+		_, _, err = do(t, tr, chat(t, t.Context(), plainBody))
+		require.ErrorIs(t, err, breaker.ErrLimited)
+		require.NotErrorIs(t, err, breaker.ErrOpen)
+		assert.Equal(t, 429, resilience.StatusOf(err))
+		open, ok := resilience.Rejection(nil, err)
+		require.True(t, ok)
+		assert.Equal(t, time.Minute, open.RetryAfter)
+		assert.Equal(t, "rate_limited", rec.last(t).Reason)
+	})
 }
 
 // A hold is of calls that run a model. Whatever else an account can do goes on:
