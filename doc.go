@@ -97,7 +97,7 @@
 // the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn), or
 // for a Retry-After of 2 s. The last target that is left keeps its whole budget.
 // 0 never waits where another could answer, off as if there were no other. With
-// failover.wait_for a call whose targets are all open waits for the first that
+// failover.wait_for a call whose targets are all open or held waits for the first that
 // comes back; it is off by default, since a person is better served by an error
 // at once.
 //
@@ -122,7 +122,7 @@
 // the key is held for the calls that follow. A call meets one hold, its model's or
 // its account's, the one that ends last. Where the upstream named no time (no
 // credit: 5 minutes) the end is a guess, a reason for a chain to ask somebody else
-// and none for a stack to refuse. Only calls that run a model meet holds and set
+// and none for a stack to refuse: where nobody else can answer, it is asked. Only calls that run a model meet holds and set
 // them: GET /v1/models goes to a held account, or discovery would call it offline.
 //
 // A stack is one account, whatever credentials its requests carry: tenants with

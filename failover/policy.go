@@ -56,7 +56,7 @@ type Policy struct {
 	// 2 s), or for a Retry-After of 2 s.
 	Patience time.Duration
 	// WaitFor is how long a call may wait for recovery where the breakers of all
-	// targets let nothing through: until the first of them does, and up to a tenth
+	// targets, or holds, let nothing through: until the first of them does, and up to a tenth
 	// longer, so that not all come back at once. What would take longer, or longer
 	// than the deadline, is rejected at once. 0: never wait.
 	WaitFor time.Duration
