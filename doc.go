@@ -97,9 +97,9 @@
 // the default backoff (NoRetry is moved_on, as is failover.Attempt.MovedOn), or
 // for a Retry-After of 2 s. The last target that is left keeps its whole budget.
 // 0 never waits where another could answer, off as if there were no other. With
-// failover.wait_for a call whose targets are all open or held waits for the first that
-// comes back; it is off by default, since a person is better served by an error
-// at once.
+// failover.wait_for a call whose targets are all open or held waits for the first
+// that comes back; it is off by default, since a person is better served by an
+// error at once.
 //
 // A request that names what only one account knows (previous_response_id, a
 // file, sealed reasoning, …) fails over to targets of that account alone, see
@@ -122,8 +122,9 @@
 // the key is held for the calls that follow. A call meets one hold, its model's or
 // its account's, the one that ends last. Where the upstream named no time (no
 // credit: 5 minutes) the end is a guess, a reason for a chain to ask somebody else
-// and none for a stack to refuse: where nobody else can answer, it is asked. Only calls that run a model meet holds and set
-// them: GET /v1/models goes to a held account, or discovery would call it offline.
+// and none for a stack to refuse: where nobody else can answer, it is asked. Only
+// calls that run a model meet holds and set them: GET /v1/models goes to a held
+// account, or discovery would call it offline.
 //
 // A stack is one account, whatever credentials its requests carry: tenants with
 // keys of their own take a stack each, under a name each.
