@@ -36,6 +36,26 @@ func (c *callState) list() []resilience.Call {
 	return append([]resilience.Call(nil), c.calls...)
 }
 
+// sent is how many of the calls were not rejected.
+func (c *callState) sent() (n int) {
+	for _, rec := range c.list() {
+		if rec.Outcome != resilience.OutcomeRejected {
+			n++
+		}
+	}
+	return n
+}
+
+// tried is how many targets were asked.
+func tried(attempts []failover.Attempt) (n int) {
+	for _, a := range attempts {
+		if !a.Skipped {
+			n++
+		}
+	}
+	return n
+}
+
 // result is what the caller got.
 type result struct {
 	status int
@@ -64,7 +84,9 @@ func (s *soak) call(worker, n int) {
 	watchdog := time.AfterFunc(time.Minute, func() { s.tally.violation("call %s hangs: %s", p.id, p.describe()) })
 	got := s.do(ctx, p)
 	watchdog.Stop()
-	s.check(p, got, trace.Attempts(), state.list())
+	attempts := trace.Attempts()
+	eventually(func() bool { return state.sent() >= tried(attempts) }) // a dropped answer may be closed after the call's end
+	s.check(p, got, attempts, state.list())
 	switch cmp.Or(got.status, resilience.StatusOf(got.err)) {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		time.Sleep(openFor / 10) // polite, and else a rejected caller would spin

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
@@ -51,7 +53,8 @@ func (t *troubles) closed(s span) bool {
 	return true
 }
 
-// lags knows how late timers are on this machine, and when.
+// lags knows how late this machine is, and when: with its timers, and with calls
+// that wait for nothing.
 type lags struct {
 	mu  sync.Mutex
 	all []lag // guarded by mu
@@ -64,23 +67,27 @@ type lag struct {
 
 const lagTick = 10 * time.Millisecond
 
-// watch measures until done is closed.
-func (l *lags) watch(done <-chan struct{}) {
-	for {
-		begin := time.Now()
+// watch measures until ctx ends, and says when it has begun.
+func (l *lags) watch(ctx context.Context, begun chan<- struct{}) {
+	begin := time.Now()
+	for close(begun); ; begin = time.Now() {
 		t := time.NewTimer(lagTick)
 		select {
-		case <-done:
+		case <-ctx.Done():
 			t.Stop()
 			return
 		case <-t.C:
 		}
 		if d := time.Since(begin) - lagTick; d > lagTick {
-			l.mu.Lock()
-			l.all = append(l.all, lag{time.Now(), d})
-			l.mu.Unlock()
+			l.add(d)
 		}
 	}
+}
+
+func (l *lags) add(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, lag{time.Now(), d})
 }
 
 // slack is what a time of the span may be too long by on a busy machine.
@@ -136,7 +143,7 @@ func (s *soak) runChecks(all bool) {
 
 // patient checks that a call did not wait for one target for longer than the
 // patience while it could have tried another.
-func (s *soak) patient(p *plan, c *resilience.Call, fail func(string, ...any)) {
+func (s *soak) patient(p *plan, c *resilience.Call, attempts []failover.Attempt, fail func(string, ...any)) {
 	var waited time.Duration
 	for n := 1; n < len(c.Attempts); n++ {
 		if waited += c.Attempts[n].Wait; waited > chainPatience {
@@ -150,12 +157,26 @@ func (s *soak) patient(p *plan, c *resilience.Call, fail func(string, ...any)) {
 			break
 		}
 	}
-	// The wait for a place is in what passes before the first attempt.
-	inQueue := span{c.Start, c.Start.Add(c.Duration)}
+	s.inQueue(p, c, attempts, fail)
+}
+
+// inQueue checks the wait for a place, which is in what passes before the first
+// attempt, or before the call is rejected.
+func (s *soak) inQueue(p *plan, c *resilience.Call, attempts []failover.Attempt, fail func(string, ...any)) {
+	if policy(index(c.Provider)).Limits.MaxConcurrent == 0 {
+		if len(c.Attempts) > 0 {
+			s.lags.add(c.Attempts[0].Start.Sub(c.Start))
+		}
+		return
+	}
+	inQueue := span{c.Start, c.Start}
 	if len(c.Attempts) > 0 {
 		inQueue.end = c.Attempts[0].Start
-	} else if c.Outcome != resilience.OutcomeRejected {
-		return
+	}
+	for _, a := range attempts {
+		if a.Provider == c.Provider && a.Reason == failover.ReasonConcurrency {
+			inQueue.end = a.Start.Add(a.Elapsed)
+		}
 	}
 	if inQueue.length() > chainPatience+200*time.Millisecond {
 		s.later(func() {

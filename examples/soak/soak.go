@@ -83,9 +83,9 @@ func orderOf(anth bool) []int {
 	return []int{0, 1, 2}
 }
 
-// atOnce is how many calls at once an upstream takes, 0 for any number. The
-// second refuses the others; the third's stack sends no more.
-var atOnce = [3]int{0, 40, 8}
+// atOnce is how many calls at once an upstream takes. The second refuses the
+// others; the stacks of the first and third send no more.
+var atOnce = [3]int{20, 40, 8}
 
 func (s *soak) newProvider(i int, name string) (*provider, error) {
 	p := &provider{name: name, up: upstreamtest.New(), limiter: newLimiter(), places: newPlaces()}
@@ -118,7 +118,7 @@ func (s *soak) arrived(i int, r *upstreamtest.Request) bool {
 	p := s.providers[i]
 	s.book.arrived(i, r)
 	exchange, full := r.Header.Get(exchangeHeader), (*limit)(nil)
-	if n := p.places.arrived(exchange); atOnce[i] > 0 && n > atOnce[i] {
+	if n := p.places.arrived(exchange); n > atOnce[i] {
 		full = tooMany
 		if policy(i).Limits.MaxConcurrent > 0 {
 			s.tally.violation("places: %s read %d requests at once, call %s", p.name, n, r.Header.Get(idHeader))
@@ -145,7 +145,7 @@ func policy(i int) resilience.Policy {
 	p.Stream.FirstEventTimeout = 2 * time.Second
 	p.Stream.HoldUntil = [...]string{"first_event", "first_content", "complete"}[i]
 	p.Timeout = 6 * time.Second
-	p.Limits.MaxConcurrent = [...]int{0, 0, atOnce[2]}[i]
+	p.Limits.MaxConcurrent = [...]int{atOnce[0], 0, atOnce[2]}[i]
 	p.Limits.MaxHold = maxHold
 	p.ErrorsAsResponses = [...]string{resilience.RenderRejections, resilience.RenderAll, resilience.RenderNone}[i]
 	return p
@@ -215,9 +215,11 @@ func (o *openTimes) covered(begin, end time.Time) bool {
 // work lets the callers call until ctx ends; calls under way end by themselves.
 func (s *soak) work(ctx context.Context) {
 	var weather, callers sync.WaitGroup
+	watching := make(chan struct{})
+	weather.Go(func() { s.lags.watch(ctx, watching) })
+	<-watching // before the callers come
 	weather.Go(func() { s.weather(ctx) })
 	weather.Go(func() { s.limitWeather(ctx) })
-	weather.Go(func() { s.lags.watch(ctx.Done()) })
 	for w := range s.callers {
 		callers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -277,13 +279,11 @@ func (s *soak) stop() {
 	s.runChecks(true)
 	time.Sleep(maxHold) // since the last call ended
 	s.everyPlace()
-	for i, p := range s.providers {
+	for _, p := range s.providers {
 		if left := p.tr.Holds(); len(left) > 0 {
 			s.tally.violation("holds: %s: left are %v", p.name, left)
 		}
-		if atOnce[i] > 0 {
-			s.tally.add("limits", "most at once, "+p.name, p.places.peak())
-		}
+		s.tally.add("limits", "most at once, "+p.name, p.places.peak())
 		if !eventually(func() bool { return p.tr.InUse() == 0 }) {
 			s.tally.violation("places: %s: %d are not given back", p.name, p.tr.InUse())
 		}
