@@ -5,7 +5,11 @@
 //   - an answer is whole, as the upstream sent it, or it carries an error;
 //   - nothing reaches a provider whose breaker rejects;
 //   - the upstreams read as many requests as the attempts say were sent;
-//   - every place of the third provider's limit of calls at once is given back;
+//   - no request reaches a key that its upstream has told the stack to leave alone,
+//     in whatever form, and nothing is passed over for a hold that has ended;
+//   - an upstream never has more calls at once than its stack has places;
+//   - no call waits for one target for longer than the patience while another is free;
+//   - every hold ends, and every place is given back and can be had again;
 //   - no memory, goroutine or connection is left at the end.
 //
 // It needs no key and no network. The same seed gives every call the same

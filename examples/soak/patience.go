@@ -91,7 +91,7 @@ func (l *lags) add(d time.Duration) {
 }
 
 // slack is what a time of the span may be too long by on a busy machine.
-func (l *lags) slack(s span) time.Duration { return 200*time.Millisecond + 4*l.worst(s) }
+func (l *lags) slack(s span) time.Duration { return 200*time.Millisecond + 2*l.worst(s) }
 
 // worst is how late a timer was at worst about the time of the span.
 func (l *lags) worst(s span) (worst time.Duration) {
