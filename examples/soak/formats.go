@@ -82,6 +82,7 @@ func (f *format) read(body string, events bool) (string, error) {
 		return f.whole(m), nil
 	}
 	var out strings.Builder
+	var broken error
 	lines := strings.ReplaceAll(strings.ReplaceAll(body, "\r\n", "\n"), "\r", "\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		data, ok := strings.CutPrefix(line, "data:")
@@ -90,14 +91,15 @@ func (f *format) read(body string, events bool) (string, error) {
 		}
 		var m map[string]any
 		if err := json.Unmarshal([]byte(data), &m); err != nil {
-			return out.String(), fmt.Errorf("an event that is no JSON: %w", err)
+			broken = fmt.Errorf("an event that is no JSON: %w", err)
+			continue // a huge one that was cut, before the error event
 		}
 		if m["error"] != nil || m["type"] == "error" || m["type"] == "response.failed" {
 			return out.String(), errInBand
 		}
 		out.WriteString(f.delta(m))
 	}
-	return out.String(), nil
+	return out.String(), broken
 }
 
 // seal is the head of an answer's text.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -78,16 +79,19 @@ func (l *lags) watch(ctx context.Context, begun chan<- struct{}) {
 			return
 		case <-t.C:
 		}
+		for range 3 { // a timer's goroutine runs at once, one that works waits for its turn
+			runtime.Gosched()
+		}
 		if d := time.Since(begin) - lagTick; d > lagTick {
-			l.add(d)
+			l.add(time.Now(), d)
 		}
 	}
 }
 
-func (l *lags) add(d time.Duration) {
+func (l *lags) add(at time.Time, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(l.all, lag{time.Now(), d})
+	l.all = append(l.all, lag{at, d})
 }
 
 // slack is what a time of the span may be too long by on a busy machine.
@@ -157,6 +161,11 @@ func (s *soak) patient(p *plan, c *resilience.Call, attempts []failover.Attempt,
 			break
 		}
 	}
+	for _, a := range c.Attempts {
+		if over := a.Elapsed - policy(index(c.Provider)).Retry.AttemptTimeout; over > 0 {
+			s.lags.add(a.Start.Add(a.Elapsed), over)
+		}
+	}
 	s.inQueue(p, c, attempts, fail)
 }
 
@@ -165,7 +174,7 @@ func (s *soak) patient(p *plan, c *resilience.Call, attempts []failover.Attempt,
 func (s *soak) inQueue(p *plan, c *resilience.Call, attempts []failover.Attempt, fail func(string, ...any)) {
 	if policy(index(c.Provider)).Limits.MaxConcurrent == 0 {
 		if len(c.Attempts) > 0 {
-			s.lags.add(c.Attempts[0].Start.Sub(c.Start))
+			s.lags.add(c.Attempts[0].Start, c.Attempts[0].Start.Sub(c.Start))
 		}
 		return
 	}

@@ -72,7 +72,8 @@ func (s *soak) work(ctx context.Context) {
 	var weather, callers sync.WaitGroup
 	watching := make(chan struct{})
 	weather.Go(func() { s.lags.watch(ctx, watching) })
-	<-watching // before the callers come
+	<-watching                          // before the callers come
+	s.lags.add(time.Now(), time.Second) // they come all at once
 	weather.Go(func() { s.weather(ctx) })
 	weather.Go(func() { s.limitWeather(ctx) })
 	for w := range s.callers {
