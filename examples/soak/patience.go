@@ -94,6 +94,9 @@ func (l *lags) add(at time.Time, d time.Duration) {
 	l.all = append(l.all, lag{at, d})
 }
 
+// busy is the lateness from which on times by the clock say nothing of a call.
+const busy = 100 * time.Millisecond
+
 // slack is what a time of the span may be too long by on a busy machine.
 func (l *lags) slack(s span) time.Duration { return 200*time.Millisecond + 2*l.worst(s) }
 
@@ -189,6 +192,10 @@ func (s *soak) inQueue(p *plan, c *resilience.Call, attempts []failover.Attempt,
 	}
 	if inQueue.length() > chainPatience+200*time.Millisecond {
 		s.later(func() {
+			if s.lags.worst(inQueue) > busy {
+				s.tally.count("limits", "waits that a busy machine makes long")
+				return
+			}
 			if inQueue.length() <= chainPatience+s.lags.slack(inQueue) {
 				return
 			}
