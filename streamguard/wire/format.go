@@ -3,8 +3,13 @@
 // error and which HTTP status that error stands for. It does no I/O of its own
 // and holds no layer.
 //
-// A new wire format is one file here, an entry in the list of
-// format.go, and its goldens under testdata.
+// A format is a value: a [Format] of data and a few funcs, in one file, that knows
+// its vendor. A new one is that file, an entry in the table of this one, and its
+// goldens under testdata. The other files know no vendor's events: the framings
+// (sse*.go, jsonlines.go, jsonarray.go, eventstream.go) tell events apart and
+// remember where they are, stream.go and data.go keep the account of a stream,
+// problem.go and status.go read errors, condense.go makes an event that is too
+// large to hold one that a format can read.
 package wire
 
 import (
@@ -19,15 +24,56 @@ type Format struct {
 	name       string // as String returns it: "chat completions", "responses", …
 	operation  string // gen_ai.operation.name
 	generative bool
-	binds      binding // the bit of its requests, if bound is not empty
 
+	// Requests.
+
+	// match tells whether a request is of this format; endpoint is the suffix
+	// of its path that stays when the base URL changes. nil is none.
+	match func(method string, u *url.URL) (endpoint string, ok bool)
+	// pathStream marks formats where the path alone asks for a stream, and
+	// defaultStream those whose streams are on unless the body says no.
+	pathStream, defaultStream bool
+	// asksStream reports whether a header asks for a stream; nil is no.
+	asksStream func(h http.Header) bool
 	// bound are the places in a request that bind it to an account, by vendor
 	// documentation of 2026, see place.at; " has " and a text behind one is what
-	// the string there has in it.
+	// the string there has in it. binds is the bit of the formats that have any.
 	bound []string
-	// errors are the places of its errors beside those that all formats share.
-	errors []errorPath
+	binds binding
 
+	// Streams.
+
+	// framing returns how a stream's events are told apart by its first byte
+	// that is no white space, 0 if there is none; nil is SSE.
+	framing func(s *Stream, first byte) framing
+	// event judges the data of one event, which begins as JSON does; name is
+	// the event field of SSE. nil takes anything that parses for data.
+	event func(s *Stream, name, data []byte) Mark
+	// types say what events that name a type mean; event is readTyped then.
+	types *types
+	// frame judges a frame of the AWS event stream; unwrapped says that payload is
+	// the event within. unwrap returns what takes that out of the payload of a
+	// frame with these headers, nil if there is none.
+	frame  func(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark
+	unwrap func(h frameHead) *base64Member
+	// done judges the sentinel [DONE]; nil ends the stream if there was data.
+	done func(s *Stream) Mark
+	// torn reports whether an event that the end of the body cut off proves
+	// that the answer went on, though it had seemed to be over; nil is no.
+	torn func(data []byte) bool
+	// endless marks formats without a known end: their streams are complete
+	// wherever they end.
+	endless bool
+
+	// Whole answers.
+
+	// shape tells what an answer is by its first bytes where Sniff does not
+	// know; nil is Sniff.
+	shape func(head []byte, contentType string, stream bool) Shape
+	// judge looks at a whole body that begins as JSON does; every format but
+	// Unknown has one. anyBody lets a body be anything else.
+	judge   judgeFunc
+	anyBody bool
 	// carries are the members that only an answer of this format has, or one of
 	// its events: any of the signs.
 	carries []signs
@@ -37,40 +83,10 @@ type Format struct {
 	lacking func(f *Format, b []byte) Verdict
 	due     bool
 
-	// match tells whether a request is of this format; endpoint is the suffix
-	// of its path that stays when the base URL changes.
-	match func(method string, u *url.URL) (endpoint string, ok bool)
-	// framing returns how a stream's events are told apart by its first byte
-	// that is no white space, 0 if there is none; nil is SSE.
-	framing func(s *Stream, first byte) framing
-	// shape tells what an answer is by its first bytes where Sniff does not
-	// know; nil is Sniff.
-	shape func(head []byte, contentType string, stream bool) Shape
-	// frame judges a frame of the AWS event stream; unwrapped says that payload is
-	// the event within. unwrap returns what takes that out of the payload of a
-	// frame with these headers, nil if there is none.
-	frame  func(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark
-	unwrap func(h frameHead) *base64Member
-	// event judges the data of one event, which begins as JSON does; name is
-	// the event field of SSE. nil takes anything that parses for data.
-	event func(s *Stream, name, data []byte) Mark
-	// types say what events that name a type mean; event is readTyped then.
-	types *types
-	// done judges the sentinel [DONE]; nil ends the stream if there was data.
-	done func(s *Stream) Mark
-	// torn reports whether an event that the end of the body cut off proves
-	// that the answer went on, though it had seemed to be over; nil is no.
-	torn func(data []byte) bool
-	// judge looks at a whole body that begins as JSON does; every format but
-	// Unknown has one.
-	judge judgeFunc
-	// anyBody marks formats whose whole answers may be anything.
-	anyBody bool
-	// pathStream marks formats where the path alone asks for a stream, and
-	// defaultStream those whose streams are on unless the body says no.
-	pathStream, defaultStream bool
-	// asksStream reports whether a header asks for a stream; nil is no.
-	asksStream func(h http.Header) bool
+	// Errors.
+
+	// errors are the places of its errors beside those that all formats share.
+	errors []errorPath
 	// errorBody renders an error for a caller; nil is the chat shape.
 	errorBody func(status int, typ, code, message string) []byte
 	// errorName returns the header, with its value, by which the format's clients
@@ -79,9 +95,6 @@ type Format struct {
 	// abort renders the event that tells of a broken stream, without framing
 	// for SSE; nil is the chat shape. It returns the event's name, if any.
 	abort func(s *Stream, status int, code, message string) (name string, data []byte)
-	// endless marks formats without a known end: their streams are complete
-	// wherever they end.
-	endless bool
 }
 
 // A judgeFunc looks at a whole body of a 2xx answer that begins with a bracket.
