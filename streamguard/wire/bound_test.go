@@ -222,3 +222,15 @@ func TestPlacesThatBindFit(t *testing.T) {
 	assert.LessOrEqual(t, has, room)
 	assert.False(t, wire.ManyBindings())
 }
+
+// A path that names an answer binds, too.
+func TestAPathBinds(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/v1/responses/resp_1?stream=true": true, "/v1beta/interactions/int_1?stream=true": true, "/v1/responses/resp_1": false,
+	} {
+		u, err := url.Parse(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, wire.Inspect("GET", u, nil).Bound, path)
+		assert.False(t, wire.Inspect("POST", &url.URL{Path: "/v1/responses"}, nil).Bound)
+	}
+}

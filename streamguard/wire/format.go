@@ -40,6 +40,9 @@ type Format struct {
 	// the string there has in it. binds is the bit of the formats that have any.
 	bound []string
 	binds binding
+	// boundPath reports whether the path does so, by the name of an answer or a
+	// conversation; nil is no.
+	boundPath func(method string, u *url.URL) bool
 
 	// Streams.
 
@@ -171,6 +174,9 @@ func postTo(suffixes ...string) func(string, *url.URL) (string, bool) {
 		return "", false
 	}
 }
+
+// resumes reports whether a request goes on with an answer that its path names.
+func resumes(method string, _ *url.URL) bool { return method == http.MethodGet }
 
 // resumable matches POST …suffix, and GET …suffix/{id}?stream=true, which goes
 // on with a stream that runs in the background. at is where suffix begins in

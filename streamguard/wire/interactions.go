@@ -8,7 +8,7 @@ import (
 // Interactions is Google's Interactions API.
 var Interactions = &Format{
 	name: "interactions", operation: "chat", generative: true,
-	bound:   interactionsBound,
+	bound: interactionsBound, boundPath: resumes,
 	carries: []signs{{{name: "event_type", words: []string{"*"}}}, {{name: "object", words: []string{"interaction"}}}},
 	errors:  []errorPath{{paths: "interaction.error", as: "response.error"}},
 	match:   matchInteractions, types: interactionsTypes, event: readTyped, done: noSentinel,

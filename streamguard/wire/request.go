@@ -17,8 +17,9 @@ type Request struct {
 	Deferred bool
 	// Bound says that the request names what only one account of its provider
 	// knows: an answer before (previous_response_id, conversation,
-	// previous_interaction_id), cachedContent, continuationToken, a container, a
-	// file, or reasoning that is sealed (encrypted_content, a signature).
+	// previous_interaction_id, or one in the path), cachedContent,
+	// continuationToken, a container, a file, or reasoning that is sealed
+	// (encrypted_content, a signature).
 	Bound bool
 }
 
@@ -34,6 +35,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 		return r
 	}
 	r.Model = modelIn(u)
+	r.Bound = f.boundPath != nil && f.boundPath(method, u)
 	r.Deferred = f != Unknown && (strings.Contains(u.Path, "/async/") || asksLater(h))
 	r.Stream = r.Stream || f.defaultStream || streamPath(u.Path) || f.asksStream != nil && f.asksStream(h)
 	if u.RawQuery != "" && !r.Stream {

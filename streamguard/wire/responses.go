@@ -8,7 +8,7 @@ import (
 // Responses is OpenAI's Responses API.
 var Responses = &Format{
 	name: "responses", operation: "chat", generative: true,
-	bound:   responsesBound,
+	bound: responsesBound, boundPath: resumes,
 	carries: []signs{{{name: "type", words: []string{"response.*"}}}, {{name: "object", words: []string{"response"}}}},
 	errors:  responsesErrors,
 	match:   matchResponses, types: responsesTypes, event: readTyped, done: noSentinel,
