@@ -86,7 +86,7 @@ func (p *problem) typ() string {
 	if p.kind == "" && p.exception != "" {
 		return p.exception
 	}
-	if p.kind != "" || p.topType == "error" || strings.HasPrefix(p.topType, "response.") {
+	if p.kind != "" || p.topType == "error" || strings.Contains(p.topType, "response.") { // an event's
 		return p.kind
 	}
 	if p.topType == "" && p.status != "" && !isNumber([]byte(p.status)) {
