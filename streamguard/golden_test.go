@@ -21,7 +21,7 @@ import (
 var goldenFormats = map[string]*wire.Format{
 	"chat": wire.Chat, "completions": wire.Completions, "messages": wire.Messages, "responses": wire.Responses,
 	"quirks": wire.Chat, "gemini": wire.Gemini, "interactions": wire.Interactions, "ollama": wire.Ollama,
-	"cohere": wire.Cohere, "bedrock": wire.Bedrock, "dashscope": wire.DashScope,
+	"cohere": wire.Cohere, "bedrock": wire.Bedrock, "dashscope": wire.DashScope, "conversations": wire.Conversations,
 }
 
 // guarded relays what rd sends as a stream of format f.

@@ -111,7 +111,7 @@ var Unknown = &Format{name: "unknown", endless: true}
 // format, so that the more specific suffix comes first; what is of another format
 // than its path says is of the first whose members it carries.
 var formats = []*Format{
-	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, bedrockEmbeddings, Bedrock, DashScope,
+	Chat, Completions, Responses, Messages, Embeddings, Gemini, Ollama, Cohere, Interactions, Conversations, bedrockEmbeddings, Bedrock, DashScope,
 	geminiEmbeddings, ollamaEmbeddings, cohereEmbeddings, llamaCpp,
 }
 

@@ -72,6 +72,12 @@ var goldens = map[string]struct {
 	"bedrock/invoke_nova.bin":            {wire.Bedrock, "eyJtZXNzYWdlU3RvcCI6eyJzdG9wUmVhc29uIjoiZW5kX3R1cm4ifX0=\",\"p\":\"abcdefgh\"}", 0},
 	"bedrock/invoke_cohere.bin":          {wire.Bedrock, "$", 0},
 
+	"conversations/text.sse":     {wire.Conversations, `"total_tokens":12}}`, 0},
+	"conversations/search.sse":   {wire.Conversations, `"total_tokens":12}}`, 0},
+	"conversations/function.sse": {wire.Conversations, `"total_tokens":12}}`, 0},
+	"conversations/error.sse":    {wire.Conversations, `"code":3505}`, 502},
+	"conversations/limited.sse":  {wire.Conversations, "$", 429},
+
 	"dashscope/text.sse":    {wire.DashScope, `"finish_reason":"stop","text":""},"usage":{"total_tokens":5,"output_tokens":2,"input_tokens":3},"request_id":"r"}`, 0},
 	"dashscope/message.sse": {wire.DashScope, "$", 0},
 	"dashscope/error.sse":   {wire.DashScope, "$", 429},

@@ -312,7 +312,7 @@ func streamSeeds() []string {
 
 // allFormats are the formats whose streams have an end.
 var allFormats = []*wire.Format{
-	wire.Chat, wire.Responses, wire.Messages, wire.Gemini, wire.Ollama, wire.Cohere, wire.Interactions, wire.Bedrock, wire.DashScope,
+	wire.Chat, wire.Responses, wire.Messages, wire.Gemini, wire.Ollama, wire.Cohere, wire.Interactions, wire.Bedrock, wire.DashScope, wire.Conversations,
 }
 
 // Where the bytes are cut changes nothing.
