@@ -64,11 +64,16 @@ func (p *parser) into(open byte) bool {
 
 // next goes to the next key or element; false at the closing bracket.
 func (p *parser) next(closing byte) bool {
-	if p.bad || p.i == p.due && !p.skip() {
+	if p.bad {
 		return false
 	}
-	i := skipSpace(p.b, p.i)
-	if i >= len(p.b) {
+	i := p.i
+	if i == p.due {
+		if i = skipValue(p.b, i, p.depth); i < 0 {
+			return p.fail()
+		}
+	}
+	if i = skipSpace(p.b, i); i >= len(p.b) {
 		return p.fail()
 	}
 	if p.b[i] == closing {
@@ -84,12 +89,18 @@ func (p *parser) next(closing byte) bool {
 		i = skipSpace(p.b, i+1)
 	}
 	p.fresh = false
-	p.i, p.due = i, i
+	p.i = i
 	return i < len(p.b) || p.fail()
 }
 
 // element goes to the next element of the array that was entered.
-func (p *parser) element() bool { return p.next(']') }
+func (p *parser) element() bool {
+	if !p.next(']') {
+		return false
+	}
+	p.due = p.i
+	return true
+}
 
 // objectElement is element for the objects alone: it consumes what else there is.
 func (p *parser) objectElement() bool {
@@ -124,8 +135,8 @@ func (p *parser) member() bool {
 	if j = skipSpace(b, j); j >= len(b) || b[j] != ':' {
 		return p.fail()
 	}
-	p.i = skipSpace(b, j+1)
-	p.due = p.i
+	j = skipSpace(b, j+1)
+	p.i, p.due = j, j
 	return true
 }
 

@@ -78,6 +78,8 @@ var sequences = map[*wire.Format][]string{
 		event("", `{"event_type":"interaction.completed"}`), event("", `{"event_type":"interaction.failed"}`), event("", `{"event_type":"error","error":{"code":"x"}}`),
 	},
 	wire.DashScope: {
+		"id:2\nevent:result\n:HTTP_STATUS/200\ndata:{\"output\":{\"text\":\"a\",\"finish_reason\":\"null\"}}\n\n", "id:3\nevent:result\n:HTTP_STATUS/200\ndata:{\"output\":{\"text\":\"b\",\"finish_reason\":\"null\"}}\n\n",
+		"id:4\nevent:result\n:HTTP_STATUS/500\ndata:{\"output\":{\"text\":\"b\",\"finish_reason\":\"null\"}}\n\n", "id:x\nid:4\ndata:{\"output\":{\"text\":\"b\"}}\nid:3\n\n",
 		"id:1\n:HTTP_STATUS/200\n" + event("result", `{"output":{"text":"a","finish_reason":"null"}}`), ":HTTP_STATUS/429\n\n",
 		event("result", `{"output":{"text":"a","finish_reason":"null"}}`), event("", `{"output":{"text":"","finish_reason":"stop"}}`),
 		event("error", `{"code":"Odd","message":"x"}`), event("", `{"output":{"choices":[{"index":1,"message":{"content":"b"}}]}}`),

@@ -13,6 +13,7 @@ type parts struct {
 	bare                []byte // a line that begins as JSON where a field is due
 	at                  int    // where data begins in the event, -1 if it was put together
 	lines               int    // of data
+	id                  span
 }
 
 // take applies one line, given without its end; start is where it begins.
@@ -46,6 +47,8 @@ func (e *parts) take(s *Stream, line []byte, start int) {
 		e.data, e.at = s.join, -1
 	case "event":
 		e.name = value
+	case "id":
+		e.id = span{at, at + len(value)}
 	case "error":
 		e.failure = value
 	default:
@@ -112,6 +115,9 @@ func (t *sseFraming) event(s *Stream, ev []byte) Mark {
 // found is false if there is nothing to judge.
 func (s *Stream) fields(e *parts, ev []byte) (m Mark, found bool) {
 	if len(trim(e.data)) > 0 {
+		if e.id.to <= e.at { // it changes from event to event and means nothing
+			s.template.pass(span{e.id.from - e.at, e.id.to - e.at})
+		}
 		m, found = s.judge(e.name, e.data, ev, e.at), true
 	}
 	if e.bare != nil && !s.f.endless && m&MarkMalformed == 0 {

@@ -42,8 +42,15 @@ func (t *template) mark(text span) { t.text = text }
 // heedless consumes a value that has no meaning for the format.
 func (t *template) heedless(p *parser) {
 	from := p.i
-	if p.skip() && t.neutrals < maxNeutral {
-		t.neutral[t.neutrals] = span{from, p.i}
+	if p.skip() {
+		t.pass(span{from, p.i})
+	}
+}
+
+// pass notes such a value, by where it lies from the data's beginning on.
+func (t *template) pass(at span) {
+	if at.from < at.to && t.neutrals < maxNeutral {
+		t.neutral[t.neutrals] = at
 		t.neutrals++
 	}
 }
