@@ -273,33 +273,3 @@ func objectError(b []byte) bool {
 	}
 	return found
 }
-
-// ParseFailure reads the text of an error: code, type, message, whether it is
-// about quota, what it says of a limit. It takes any of the known shapes and a
-// text that is cut off; what it does not find stays empty. Status and Body are
-// what was given; a status of 0 becomes the one that the text stands for. words
-// may be nil.
-func (words *Vocabulary) ParseFailure(status int, body []byte) Failure {
-	return words.readFailure(status, body, time.Now())
-}
-
-func (words *Vocabulary) readFailure(status int, body []byte, now time.Time) Failure {
-	v := Failure{Status: status, Body: body}
-	b := trimStart(body)
-	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
-		v.Limit = textLimit(b)
-		return v
-	}
-	p := Answer{Words: words}.inspect(b)
-	if v.Status == 0 {
-		v.Status = p.httpStatus()
-	}
-	v.Code, v.Type, v.Message = p.code(), p.typ(), p.message
-	v.Quota, v.Limit = p.quota(), p.limit(now)
-	return v
-}
-
-// ParseFailure is [Vocabulary.ParseFailure] with the built-in words.
-func ParseFailure(status int, body []byte) Failure {
-	return (*Vocabulary)(nil).ParseFailure(status, body)
-}

@@ -208,20 +208,15 @@ func (p *problem) composite(says slot, filled bool) {
 
 // scalar takes a number or another value that is no text.
 func (p *problem) scalar(says slot, v []byte) {
-	switch says {
-	case aWish, aReset, aRemaining:
+	switch {
+	case says == aWish, says == aReset, says == aRemaining:
 		p.wishes.field(says, v)
-	case topSuccess:
-		p.refused = string(v) == "false"
-		p.succeeded = string(v) == "true"
-	default:
-		if isNumber(v) {
-			p.take(says, v)
-		}
+	case says == topSuccess, isNumber(v):
+		p.take(says, v)
 	}
 }
 
-// take takes a text or number where both are codes.
+// take takes what is a text or not: a code, or whether all went well.
 func (p *problem) take(says slot, v []byte) {
 	switch says {
 	case aCode:
@@ -238,22 +233,15 @@ func (p *problem) take(says slot, v []byte) {
 		first(&p.number, v)
 	case topHeader:
 		first(&p.header, v)
+	case topSuccess:
+		p.refused, p.succeeded = string(v) == "false", string(v) == "true"
 	}
 }
 
 func (p *problem) text(says slot, v []byte) {
 	switch says {
-	case anError:
-		p.hasError = p.hasError || len(v) > 0
-		first(&p.message, v)
-	case aDetail:
-		p.free = p.free || len(v) > 0
-		first(&p.message, v)
-	case topMessage:
-		p.bare = p.bare || len(v) > 0
-		first(&p.message, v)
-	case aMessage:
-		first(&p.message, v)
+	case anError, aDetail, topMessage, aMessage:
+		p.say(says, v)
 	case aKind:
 		first(&p.kind, v)
 	case aWord:
@@ -264,8 +252,6 @@ func (p *problem) text(says slot, v []byte) {
 		p.wishes.field(says, v)
 	case aQuota:
 		p.daily = p.daily || strings.Contains(string(v), "PerDay")
-	case topSuccess:
-		p.refused, p.succeeded = string(v) == "false", string(v) == "true"
 	case topType:
 		first(&p.topType, v)
 		p.flat = p.flat || string(v) == "error"
@@ -280,5 +266,19 @@ func (p *problem) text(says slot, v []byte) {
 		}
 	default:
 		p.take(says, v)
+	}
+}
+
+// say takes text for people.
+func (p *problem) say(says slot, v []byte) {
+	first(&p.message, v)
+	switch {
+	case len(v) == 0:
+	case says == anError:
+		p.hasError = true
+	case says == aDetail:
+		p.free = true
+	case says == topMessage:
+		p.bare = true
 	}
 }
