@@ -25,65 +25,6 @@ type chunk struct {
 	gap         int // bytes at judged that are left out, see leave
 }
 
-// chunk returns the stream's chunk, a new one if it has none.
-func (b *guardBody) chunk() *chunk {
-	if b.c == nil {
-		c, ok := b.g.chunks.Get().(*chunk)
-		if !ok {
-			c = &chunk{b: make([]byte, 0, chunkSize)}
-		}
-		b.c = c
-	}
-	return b.c
-}
-
-// drop gives the chunk back with all that is in it.
-func (b *guardBody) drop() {
-	c := b.c
-	if b.c = nil; c != nil && cap(c.b) <= maxChunk {
-		c.b, c.off, c.judged, c.gap = c.b[:0], 0, 0, 0
-		b.g.chunks.Put(c)
-	}
-}
-
-// take hands out judged bytes.
-func (b *guardBody) take(p []byte) int {
-	c := b.c
-	if c == nil || c.off == c.judged {
-		return 0
-	}
-	n := copy(p, c.b[c.off:c.judged])
-	if c.off += n; c.off == len(c.b) {
-		b.drop()
-	}
-	return n
-}
-
-// tail returns the bytes that are not judged.
-func (b *guardBody) tail() []byte {
-	if b.c == nil {
-		return nil
-	}
-	return b.c.b[b.c.judged+b.c.gap:]
-}
-
-// held returns all that waits in the chunk, judged or not. It is valid until
-// the next use of b.
-func (b *guardBody) held() []byte {
-	if b.c == nil {
-		return nil
-	}
-	return b.c.b[b.c.off:]
-}
-
-// keep stores bytes that are not judged; the chunk must be empty.
-func (b *guardBody) keep(tail []byte) {
-	if len(tail) > 0 {
-		c := b.chunk()
-		c.b = append(c.b, tail...)
-	}
-}
-
 // room makes place for at least min more bytes and returns the free part.
 func (c *chunk) room(min int) []byte {
 	if c.off > 0 {
@@ -101,6 +42,15 @@ func (c *chunk) room(min int) []byte {
 	}
 	return c.b[len(c.b):cap(c.b)]
 }
+
+// add puts bytes that may be handed out behind all that there is.
+func (c *chunk) add(b []byte) {
+	c.b = append(c.b, b...)
+	c.judged = len(c.b)
+}
+
+// cut drops what is not judged.
+func (c *chunk) cut() { c.b = c.b[:c.judged] }
 
 // leave leaves out the next n bytes. They go with close, all at once: to move
 // what follows for each of a thousand comments would take its square.

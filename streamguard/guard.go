@@ -1,13 +1,11 @@
 package streamguard
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
@@ -96,20 +94,22 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, first.end(err)
 	}
 	ownRequest(resp, out, req)
-	if !judgeable(w.Format, req, resp) || settled(resp.Body) {
+	if !judgeable(w.Format, req, resp) || isJudged(resp.Body) {
 		return first.leave(resp), nil
 	}
 	if first == nil && !start.IsZero() && labelled(resp) {
-		first = lateFirstEvent(start, g.Policy.FirstEventTimeout)
+		d := g.Policy.FirstEventTimeout
+		first = newFirstEvent(d, d-time.Since(start), func(error) {})
 	}
 	return g.receive(req, resp, w, first)
 }
 
 // receive looks at what the answer is.
 func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, first *firstEvent) (*http.Response, error) {
-	b := newGuardBody(g, req, resp, w.Format)
+	b := &relay{}
+	b.init(g, req, resp, w.Format)
 	b.first = first
-	first.watch(&b.src)
+	first.watch(&b.src.watch)
 	resp.Body = b.src.body
 	returned := false
 	defer func() {
@@ -124,7 +124,7 @@ func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, 
 }
 
 // start reads on until it shows what the answer is.
-func (b *guardBody) start(resp *http.Response, w wire.Request) (*http.Response, error) {
+func (b *relay) start(resp *http.Response, w wire.Request) (*http.Response, error) {
 	g, req := b.g, b.req
 	o := readOpening(w, resp, b.chunk().b)
 	j := &judge{
@@ -155,135 +155,28 @@ func (b *guardBody) start(resp *http.Response, w wire.Request) (*http.Response, 
 }
 
 // open holds the stream back and hands it out, or what it stands for.
-func (b *guardBody) open(resp *http.Response, j *judge) (*http.Response, error) {
-	f, err := b.hold()
+func (b *relay) open(resp *http.Response, j *judge) (*http.Response, error) {
+	r := b.hold()
 	if b.first.stop() && b.st.Failure() == nil {
-		f, err = nil, b.first.err
+		r = release{err: b.first.err}
 	}
-	if err == nil && f == nil {
-		b.mu.Lock()
-		b.sum()
-		b.mu.Unlock()
-		resp.Body = b
-		// An event may be added or left out.
-		if resp.ContentLength = -1; len(resp.Header["Content-Length"]) > 0 {
-			resp.Header = resp.Header.Clone()
-			resp.Header.Del("Content-Length")
-		}
-		return resp, nil
+	if r.err != nil || r.failure != nil {
+		return b.refuse(resp, j, r)
 	}
-	_ = b.src.close()
-	b.first.release()
-	defer b.drop()
-	if err != nil {
-		return nil, err
+	b.unscanned, b.end.Stream = true, true
+	if r.ended != nil {
+		b.finish(r.ended)
+	} else {
+		b.account()
 	}
-	return j.fail(b.req, resp, f, b.held(), true), nil
+	resp.Body = b
+	// An event may be added or left out.
+	if resp.ContentLength = -1; len(resp.Header["Content-Length"]) > 0 {
+		resp.Header = resp.Header.Clone()
+		resp.Header.Del("Content-Length")
+	}
+	return resp, nil
 }
 
 // CloseIdleConnections passes the call on to the base.
 func (g *Guard) CloseIdleConnections() { layer.CloseIdle(g.below.Of(g.Base)) }
-
-// firstEvent bounds the wait for the first data event, from before the request
-// is sent. A nil *firstEvent has no limit. It needs a context of its own, which
-// is released when the body has ended.
-type firstEvent struct {
-	err    *ending.TimeoutError
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-
-	mu    sync.Mutex
-	over  bool // stopped in time
-	fired bool
-	body  *watch
-}
-
-func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Request) {
-	ctx, cancel := context.WithCancelCause(req.Context())
-	f := &firstEvent{err: &ending.TimeoutError{What: limitFirstEvent, After: d}, cancel: cancel}
-	f.timer = time.AfterFunc(d, f.expire)
-	return f, req.WithContext(ctx)
-}
-
-// lateFirstEvent bounds the wait where only the answer shows that the call,
-// begun at start, is a streaming one. It has no context to cancel: the body that
-// it watches is closed.
-func lateFirstEvent(start time.Time, d time.Duration) *firstEvent {
-	f := &firstEvent{err: &ending.TimeoutError{What: limitFirstEvent, After: d}, cancel: func(error) {}}
-	f.timer = time.AfterFunc(d-time.Since(start), f.expire)
-	return f
-}
-
-func (f *firstEvent) expire() {
-	f.mu.Lock()
-	f.fired = !f.over
-	fired, body := f.fired, f.body
-	f.mu.Unlock()
-	if !fired {
-		return
-	}
-	f.cancel(f.err)
-	if body != nil {
-		// Nobody above this frame could recover; the pending Read tells the fault.
-		defer func() { _ = recover() }()
-		_ = body.close()
-	}
-}
-
-// watch has the timer close w, for bodies that do not look at the context.
-func (f *firstEvent) watch(w *watch) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	f.body = w
-	fired := f.fired
-	f.mu.Unlock()
-	if fired {
-		_ = w.close()
-	}
-}
-
-// stop ends the wait and reports whether it had been too long by then.
-func (f *firstEvent) stop() bool {
-	if f == nil {
-		return false
-	}
-	f.timer.Stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.over = true
-	return f.fired
-}
-
-// end is for a call that failed with err: its timer and context go, and the
-// error becomes the timer's if that was the reason.
-func (f *firstEvent) end(err error) error {
-	if f == nil {
-		return err
-	}
-	fired := f.stop()
-	f.release()
-	if fired {
-		return f.err
-	}
-	return err
-}
-
-// release gives the context back; the body must have ended.
-func (f *firstEvent) release() {
-	if f != nil {
-		f.cancel(nil)
-	}
-}
-
-// leave is for an answer that is no stream: the wait is over, the context goes
-// with the body.
-func (f *firstEvent) leave(resp *http.Response) *http.Response {
-	if f == nil {
-		return resp
-	}
-	f.stop()
-	resp.Body = layer.AtEnd(resp.Body, f.release)
-	return resp
-}

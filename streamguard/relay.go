@@ -1,208 +1,286 @@
 package streamguard
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
+	"sync"
 
+	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
+// A guarded stream is one allocation and four machines, each of which knows the
+// one before it and nothing of the one behind:
+//
+//	source   the upstream's body, and how long is waited for it
+//	scanner  bytes to events; what waits in the chunk, and what is left out of it
+//	holder   what an event means for the stream, and how long that is held back
+//	relay    the body that is handed out: Read, Close, the lock, the end
+//
+// What bounds a wait is a limit of the source. What counts an event, or looks for
+// something in it, belongs into note. What may be done about an upstream's body
+// that has ended comes before finish, in conclude.
+
+// A relay is the body of a stream that is handed out, once its holder has let it
+// go. The lock is between a Read and a Close beside it, and guards the account of
+// the stream, which OnEnd is given once.
+type relay struct {
+	holder
+	unscanned bool  // the tail may hold whole events
+	err       error // what Read returns once the chunk is empty; nil while the stream goes on
+
+	mu    sync.Mutex // guards what follows
+	phase phase
+	told  bool // OnEnd was called, or is about to be
+	end   End
+}
+
+// A phase is what the caller does with a body.
+type phase uint8
+
+const (
+	idle    phase = iota // nothing
+	reading              // a Read is under way
+	closing              // it was closed beside a Read
+	closed
+)
+
 // Read hands out whole events as they arrive. It may be interrupted by Close.
-func (b *guardBody) Read(p []byte) (n int, err error) {
+func (r *relay) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if !b.enter() {
+	if !r.enter() {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	done := false
-	defer func() { b.leave(n, err, done) }()
-	n, err = b.read(p)
+	defer func() { r.leave(n, err, done) }()
+	n, err = r.read(p)
 	done = true
 	return n, err
 }
 
 // enter notes that a Read is under way; it reports false on a closed body.
-func (b *guardBody) enter() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.reading = !b.closed
-	return b.reading
+func (r *relay) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.phase >= closing {
+		return false
+	}
+	r.phase = reading
+	return true
 }
 
 // leave takes down what is known after a Read, or after its panic, and tells
 // the end that it was.
-func (b *guardBody) leave(n int, err error, returned bool) {
-	b.mu.Lock()
-	b.reading = false
-	b.end.Bytes += int64(n)
-	b.sum()
+func (r *relay) leave(n int, err error, returned bool) {
+	r.mu.Lock()
+	r.end.Bytes += int64(n)
+	r.account()
 	if !returned {
-		b.err = errPanicked
-		b.end.Complete, b.end.Err = false, errPanicked
+		r.err = errPanicked
+		r.end.Complete, r.end.Err = false, errPanicked
 	}
-	if b.closed {
-		b.drop()
+	if r.phase == closing {
+		r.phase = closed
+		r.drop()
+	} else {
+		r.phase = idle
 	}
-	tell := !b.told && (err != nil || !returned)
-	b.told = b.told || tell
-	end := b.end
-	b.mu.Unlock()
+	tell := !r.told && (err != nil || !returned)
+	r.told = r.told || tell
+	end := r.end
+	r.mu.Unlock()
 	if tell {
-		b.tell(end)
+		r.tell(end)
 	}
 }
 
-// sum brings the account of the stream up to date. mu is held.
-func (b *guardBody) sum() {
-	if b.over {
+// account brings the account of a stream that goes on up to date. mu is held.
+func (r *relay) account() {
+	if r.err != nil {
 		return
 	}
-	b.end.Events = b.st.Events()
-	if f := b.st.Failure(); f != b.end.Failure {
-		b.end.Failure, b.end.Err = f, b.inBand(f)
+	r.end.Events = r.st.Events()
+	if f := r.st.Failure(); f != r.end.Failure {
+		r.end.Failure, r.end.Err = f, r.inBand(f)
 	}
-	b.end.Complete = b.end.Failure == nil && b.complete()
+	r.end.Complete = r.end.Failure == nil && r.complete()
 }
 
-func (b *guardBody) tell(end End) {
-	if b.g.OnEnd != nil {
-		layer.Hook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
+func (r *relay) tell(end End) {
+	if r.g.OnEnd != nil {
+		layer.Hook(r.g.Logger, "OnEnd", func() { r.g.OnEnd(r.req, end) })
 	}
 }
 
-func (b *guardBody) read(p []byte) (int, error) {
+func (r *relay) read(p []byte) (int, error) {
 	for {
-		if n := b.take(p); n > 0 {
+		if n := r.take(p); n > 0 {
 			return n, nil
 		}
-		if b.err != nil {
-			return 0, b.err
+		if r.err != nil {
+			return 0, r.err
 		}
-		if b.more {
-			b.more = false
-			b.scanChunk()
+		if r.unscanned {
+			r.unscanned = false
+			r.passChunk()
 			continue
 		}
-		if len(p) >= directSize && len(b.tail()) <= len(p)/4 {
-			if n := b.direct(p); n > 0 {
+		if len(p) >= directSize && len(r.tail()) <= len(p)/4 {
+			if n := r.direct(p); n > 0 {
 				return n, nil
 			}
 			continue
 		}
-		if n, err := b.refill(); n > 0 {
-			b.scanChunk()
+		if n, err := r.refill(); n > 0 {
+			r.passChunk()
 		} else if err != nil {
-			b.conclude(err)
+			r.conclude(err)
 		}
 	}
 }
 
 // direct reads into the caller's buffer, so that a stream that waits needs none
 // of its own. It returns how many bytes at the start of p are whole events.
-func (b *guardBody) direct(p []byte) int {
-	t := copy(p, b.tail())
-	b.drop()
+func (r *relay) direct(p []byte) int {
+	t := copy(p, r.tail())
+	r.drop()
 	for t <= len(p)/2 {
-		n, err := b.fetch(p[t:])
+		n, err := r.src.Read(p[t:])
 		if n == 0 && err != nil {
-			b.keep(p[:t])
-			b.conclude(err)
+			r.keep(p[:t])
+			r.conclude(err)
 			return 0
 		}
-		w, r, bad := b.scan(p[:t+n])
+		out, in, bad := r.pass(p[:t+n])
 		if bad {
-			b.finish(errMalformed, nil)
-			return w
+			r.finish(errMalformed)
+			return out
 		}
-		if w > 0 {
-			b.keep(p[r : t+n])
-			return w
+		if out > 0 {
+			r.keep(p[in : t+n])
+			return out
 		}
-		if t += n; r > 0 {
-			t = copy(p, p[r:t])
+		if t += n; in > 0 {
+			t = copy(p, p[in:t])
 		}
 	}
-	b.keep(p[:t])
+	r.keep(p[:t])
 	return 0
 }
 
-// scanChunk judges what waits in the chunk.
-func (b *guardBody) scanChunk() {
-	c := b.c
+// passChunk has what waits in the chunk pass.
+func (r *relay) passChunk() {
+	c := r.c
 	if c == nil {
 		return
 	}
-	w, r, bad := b.scan(c.b[c.judged:])
-	if w != r {
-		n := copy(c.b[c.judged+w:], c.b[c.judged+r:])
-		c.b = c.b[:c.judged+w+n]
+	out, in, bad := r.pass(c.b[c.judged:])
+	if out != in {
+		n := copy(c.b[c.judged+out:], c.b[c.judged+in:])
+		c.b = c.b[:c.judged+out+n]
 	}
-	c.judged += w
+	c.judged += out
 	if bad {
-		c.b = c.b[:c.judged]
-		b.finish(errMalformed, nil)
+		c.cut()
+		r.finish(errMalformed)
 	}
 }
 
-// scan judges the whole events at the start of data. The first w bytes of data
-// may then be handed out, those from r on are not judged; bad says that an event
-// that does not parse begins there.
-func (b *guardBody) scan(data []byte) (w, r int, bad bool) {
-	for r < len(data) {
-		n, m, whole := b.step(data[r:])
-		if n == 0 {
-			break
-		}
-		if whole {
-			if m&wire.MarkMalformed != 0 {
-				return w, r, true
+// pass judges the whole events at the start of data. The first out bytes of data
+// may then be handed out, those from in on are not judged; bad says that an
+// event that does not parse begins there.
+func (r *relay) pass(data []byte) (out, in int, bad bool) {
+	for in < len(data) {
+		e := r.next(data[in:])
+		if e.n == 0 {
+			if !r.outgrown(data[in:]) {
+				break
 			}
-			if b.strips(m, b.untrue(m)) {
-				r += n
+			r.flow, r.filter = r.large(), commentFilter{}
+			continue
+		}
+		if e.whole {
+			if e.mark&wire.MarkMalformed != 0 {
+				return out, in, true
+			}
+			if r.leaves(e, r.untrue(e.mark)) {
+				in += e.n
 				continue
 			}
-			b.note(m)
+			r.note(e.mark)
 		}
-		k := n
-		if b.part || b.g.Policy.StripComments {
-			k = b.sift(data[r:r+n], whole)
+		k := e.n
+		if r.strip || e.flow != flowNone {
+			k = r.sift(data[in:in+e.n], e)
 		}
-		if w != r {
-			copy(data[w:], data[r:r+k])
+		if out != in {
+			copy(data[out:], data[in:in+k])
 		}
-		w, r = w+k, r+n
+		out, in = out+k, in+e.n
 	}
-	return w, r, false
+	return out, in, false
 }
 
-// untrue reports whether an event with marks m says that the answer is over and
-// well, behind a failure of the stream's own. It is left out: clients exist that
-// take no notice of an error event and stop reading at [DONE], before the error
-// from Read (contract 6.11).
-func (b *guardBody) untrue(m wire.Mark) bool {
-	return m&(wire.MarkEnd|wire.MarkFinal) != 0 && m&wire.MarkFailed == 0 && b.st.Failure() != nil
+// conclude ends a stream whose body ended with err.
+func (r *relay) conclude(err error) {
+	r.note(r.rest())
+	r.finish(err)
+}
+
+// finish decides what the stream was, after the upstream's body ended with err
+// or was given up for it, and what Read returns when all is handed out.
+func (r *relay) finish(err error) {
+	_ = r.src.close()
+	r.src.err = err
+	r.first.release()
+	failure, fate, last := r.st.Failure(), r.fate(err), io.EOF
+	r.mu.Lock()
+	left := r.phase == closing
+	r.mu.Unlock()
+	var inc *IncompleteError
+	switch {
+	case fate != nil && failure == nil && left:
+		fate = http.ErrBodyReadAfterClose
+		last = fate
+	case errors.As(fate, &inc) && (failure != nil || r.add(inc)) && r.g.Policy.IncompleteRead == IncompleteReadEOF:
+	case fate != nil:
+		last = fate
+	}
+	r.mu.Lock()
+	r.account()
+	r.err = last
+	r.end.Complete = fate == nil && failure == nil
+	r.end.Err = fate
+	r.end.Closed = errors.Is(fate, context.Canceled) && !ending.SaysTimeout(fate)
+	r.mu.Unlock()
 }
 
 // Close closes the upstream's body. It may be called at any time, also while a
 // Read waits, which then returns.
-func (b *guardBody) Close() (err error) {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+func (r *relay) Close() (err error) {
+	r.mu.Lock()
+	switch r.phase {
+	case closing, closed:
+		r.mu.Unlock()
 		return nil
+	case reading:
+		r.phase = closing
+	case idle:
+		r.phase = closed
+		r.drop()
 	}
-	b.closed = true
-	end, tell := b.end, !b.told
-	b.told = true
-	if !b.reading {
-		b.drop()
-	}
-	b.mu.Unlock()
+	end, tell := r.end, !r.told
+	r.told = true
+	r.mu.Unlock()
 
 	done := false
 	defer func() {
-		b.first.release()
+		r.first.release()
 		if !tell {
 			return
 		}
@@ -211,9 +289,9 @@ func (b *guardBody) Close() (err error) {
 				end.Err = errPanicked
 			}
 		}
-		b.tell(end)
+		r.tell(end)
 	}()
-	err = b.src.close()
+	err = r.src.close()
 	done = true
 	return err
 }

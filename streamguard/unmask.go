@@ -51,7 +51,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ownRequest(resp, out, req)
-	if !judgeable(w.Format, req, resp) || settled(resp.Body) || t.KeepStreams && (w.Stream || labelled(resp)) {
+	if !judgeable(w.Format, req, resp) || isJudged(resp.Body) || t.KeepStreams && (w.Stream || labelled(resp)) {
 		return resp, nil
 	}
 	j := &judge{
@@ -90,19 +90,14 @@ func (t *Unmasker) judge(req *http.Request, resp *http.Response, w wire.Request,
 
 // start judges a stream by its first data event and then lets go of it.
 func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request, j *judge, o opening) (*http.Response, error) {
-	b := newGuardBody(&Guard{Provider: t.Provider, Words: t.Words}, req, resp, w.Format)
-	b.load(o)
-	f, err := b.hold()
-	if err != nil {
-		_ = b.src.close()
-		return nil, err
-	}
-	if f != nil {
-		_ = b.src.close()
-		return j.fail(req, resp, f, b.held(), true), nil
+	h := &holder{}
+	h.init(&Guard{Provider: t.Provider, Words: t.Words}, req, resp, w.Format)
+	h.load(o)
+	if r := h.hold(); r.err != nil || r.failure != nil {
+		return h.refuse(resp, j, r)
 	}
 	j.report(req, resp, Report{Format: w.Format, Status: resp.StatusCode, Stream: true})
-	resp.Body = newPrefixBody(b.held(), b.srcErr, resp.Body, false)
+	resp.Body = newPrefixBody(h.held(), h.src.err, resp.Body, false)
 	return resp, nil
 }
 

@@ -77,20 +77,10 @@ func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 	o := opening{head: buf}
 	sniffer := w.Format.Sniffer(contentType(resp), w.Stream)
 	for empty := 0; o.err == nil && len(o.head) <= originalLimit; {
-		if len(o.head) == cap(o.head) {
-			o.head = append(o.head, 0)[:len(o.head)]
-		}
-		var n int
-		n, o.err = resp.Body.Read(o.head[len(o.head):cap(o.head)])
-		o.head = o.head[:len(o.head)+n]
-		if n > 0 && sniffer.Shape(o.head) != wire.ShapeUnknown {
+		n := len(o.head)
+		o.head, o.err = readMore(resp.Body, o.head, &empty)
+		if len(o.head) > n && sniffer.Shape(o.head) != wire.ShapeUnknown {
 			break
-		}
-		if empty++; n > 0 {
-			empty = 0
-		}
-		if empty > maxEmptyReads && o.err == nil {
-			o.err = io.ErrNoProgress
 		}
 	}
 	return o
@@ -226,18 +216,7 @@ func readUpTo(r io.Reader, o opening, limit int, length int64) (data []byte, ove
 		data = append(make([]byte, 0, want), data...)
 	}
 	for empty := 0; err == nil && len(data) <= limit; {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		var n int
-		n, err = r.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if empty++; n > 0 {
-			empty = 0
-		}
-		if empty > maxEmptyReads && err == nil {
-			err = io.ErrNoProgress
-		}
+		data, err = readMore(r, data, &empty)
 	}
 	if len(data) > limit {
 		return data, true, err
@@ -246,6 +225,22 @@ func readUpTo(r io.Reader, o opening, limit int, length int64) (data []byte, ove
 		err = nil
 	}
 	return data, false, err
+}
+
+// readMore reads once behind data, which grows if it has no room. empty counts
+// the Reads in a row that returned nothing.
+func readMore(r io.Reader, data []byte, empty *int) ([]byte, error) {
+	if len(data) == cap(data) {
+		data = append(data, 0)[:len(data)]
+	}
+	n, err := r.Read(data[len(data):cap(data)])
+	if *empty++; n > 0 {
+		*empty = 0
+	}
+	if *empty > maxEmptyReads && err == nil {
+		err = io.ErrNoProgress
+	}
+	return data[:len(data)+n], err
 }
 
 // maxEmptyReads is how often in a row a Read may return nothing, as in bufio.

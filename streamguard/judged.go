@@ -95,8 +95,8 @@ func (b *prefixBody) bounded() bool {
 	return ok && i.bounded()
 }
 
-// settled reports whether rc is a body that a layer of this package has judged.
-func settled(rc io.ReadCloser) bool {
+// isJudged reports whether rc is a body that a layer of this package has judged.
+func isJudged(rc io.ReadCloser) bool {
 	switch b := rc.(type) {
 	case *memBody:
 		return true

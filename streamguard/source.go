@@ -1,0 +1,87 @@
+package streamguard
+
+import (
+	"io"
+	"time"
+
+	"github.com/surefoot-go/surefoot/resilience/ending"
+)
+
+// lingerTime is how long a connection may stay open after the stream's final
+// mark before the body is ended.
+const lingerTime = time.Second
+
+// detailTime is how long a failure that says nothing of itself waits, while the
+// stream is held back, for an event that says more.
+const detailTime = 250 * time.Millisecond
+
+// A limit is what bounds the waits on the upstream now.
+type limit uint8
+
+const (
+	limitNone   limit = iota
+	limitEvent        // Policy.EventTimeout, since the last data event
+	limitLinger       // lingerTime, since the final mark
+	limitDetail       // detailTime, since a failure that says nothing of itself
+)
+
+// A source is the upstream's body with a bound on the waits for it, which is
+// another one as the stream goes on. Only waits count, never the time between
+// two Reads.
+type source struct {
+	watch        // closes the body when a wait is too long
+	eventTimeout time.Duration
+	limit        limit
+	left         time.Duration // of limit
+	empty        uint8         // Reads in a row that returned nothing
+	err          error         // what the body ended with
+}
+
+// Read reads from the upstream, under the limit that holds now.
+func (s *source) Read(p []byte) (n int, err error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.limit == limitNone {
+		n, err = s.body.Read(p)
+	} else {
+		n, err = s.readWithin(p)
+	}
+	if n > 0 {
+		s.empty = 0
+	} else if err == nil {
+		if s.empty++; s.empty > maxEmptyReads {
+			err = io.ErrNoProgress
+		}
+	}
+	s.err = err
+	return n, err
+}
+
+func (s *source) readWithin(p []byte) (int, error) {
+	start := time.Now()
+	s.arm(s.left)
+	n, err := s.body.Read(p)
+	if s.disarm() {
+		if s.limit >= limitLinger {
+			return n, io.EOF
+		}
+		return n, &ending.TimeoutError{What: limitEventTimeout, After: s.eventTimeout}
+	}
+	s.left = max(1, s.left-time.Since(start))
+	return n, err
+}
+
+// heardEvent begins the wait for a data event anew.
+func (s *source) heardEvent() {
+	if s.limit == limitEvent {
+		s.left = s.eventTimeout
+	}
+}
+
+// expectEnd bounds the wait for the end of the body, or for more of a failure.
+func (s *source) expectEnd(l limit, within time.Duration) {
+	if s.limit < limitLinger {
+		s.limit, s.left = l, within
+	}
+}
