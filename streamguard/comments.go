@@ -57,15 +57,12 @@ func hasComment(ev []byte) bool {
 // onlyComments reports whether ev, the beginning of an event, has had nothing
 // but comment lines.
 func onlyComments(ev []byte) bool {
-	for len(ev) > 0 {
-		if ev[0] != ':' {
+	for f := (commentFilter{}); len(ev) > 0; {
+		n, stays := f.piece(ev)
+		if stays {
 			return false
 		}
-		i := bytes.IndexAny(ev, "\r\n")
-		if i < 0 {
-			return true
-		}
-		ev = bytes.TrimLeft(ev[i:], "\r\n")
+		ev = ev[n:]
 	}
 	return true
 }

@@ -18,11 +18,19 @@ type firstEvent struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	over  bool // stopped in time
-	fired bool
-	body  *watch
+	mu   sync.Mutex
+	wait wait
+	body *watch
 }
+
+// A wait is under way, or was over in time, or too long.
+type wait uint8
+
+const (
+	waiting wait = iota
+	inTime
+	tooLong
+)
 
 // startFirstEvent bounds the wait of a streaming call that is about to be sent.
 func startFirstEvent(req *http.Request, d time.Duration) (*firstEvent, *http.Request) {
@@ -40,14 +48,13 @@ func newFirstEvent(d, left time.Duration, cancel context.CancelCauseFunc) *first
 }
 
 func (f *firstEvent) expire() {
-	f.mu.Lock()
-	f.fired = !f.over
-	fired, body := f.fired, f.body
-	f.mu.Unlock()
-	if !fired {
+	if !f.settle(tooLong) {
 		return
 	}
 	f.cancel(f.err)
+	f.mu.Lock()
+	body := f.body
+	f.mu.Unlock()
 	if body != nil {
 		// Nobody above this frame could recover; the pending Read tells the fault.
 		defer func() { _ = recover() }()
@@ -62,11 +69,21 @@ func (f *firstEvent) watch(w *watch) {
 	}
 	f.mu.Lock()
 	f.body = w
-	fired := f.fired
+	late := f.wait == tooLong
 	f.mu.Unlock()
-	if fired {
+	if late {
 		_ = w.close()
 	}
+}
+
+// settle ends the wait, if it is under way, and reports whether it was too long.
+func (f *firstEvent) settle(as wait) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wait == waiting {
+		f.wait = as
+	}
+	return f.wait == tooLong
 }
 
 // stop ends the wait and reports whether it had been too long by then.
@@ -75,23 +92,16 @@ func (f *firstEvent) stop() bool {
 		return false
 	}
 	f.timer.Stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.over = true
-	return f.fired
+	return f.settle(inTime)
 }
 
 // end is for a call that failed with err: its timer and context go, and the
 // error becomes the timer's if that was the reason.
 func (f *firstEvent) end(err error) error {
-	if f == nil {
-		return err
+	if f.stop() {
+		err = f.err
 	}
-	fired := f.stop()
 	f.release()
-	if fired {
-		return f.err
-	}
 	return err
 }
 

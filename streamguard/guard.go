@@ -149,8 +149,7 @@ func (b *relay) start(resp *http.Response, w wire.Request) (*http.Response, erro
 		}
 		return b.first.leave(resp), nil
 	default:
-		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
-		return resp, nil
+		return o.putBack(resp, true), nil
 	}
 }
 

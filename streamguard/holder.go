@@ -1,6 +1,7 @@
 package streamguard
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -70,11 +71,7 @@ type release struct {
 // hold reads until the stream may be handed out, or has turned out to be a
 // failure or an error.
 func (h *holder) hold() release {
-	defer func() {
-		if h.c != nil {
-			h.c.close()
-		}
-	}()
+	defer func() { h.c.close() }()
 	for !h.full() {
 		e := h.next(h.tail())
 		switch {
@@ -119,11 +116,7 @@ func (h *holder) full() bool {
 	if h.g.Policy.HoldUntil != HoldComplete {
 		return h.c.judged > maxEvent
 	}
-	limit := h.g.Policy.HoldLimit
-	if limit == 0 {
-		limit = DefaultHoldLimit
-	}
-	return int64(len(h.c.b)-h.c.gap) > limit
+	return int64(len(h.c.b)-h.c.gap) > cmp.Or(h.g.Policy.HoldLimit, DefaultHoldLimit)
 }
 
 // weigh takes up one event. done says that holding ends.
@@ -162,8 +155,7 @@ func (h *holder) malformed() release {
 	case h.seen && h.complete():
 		return release{ended: errMalformed}
 	}
-	return release{failure: h.judge().failure(wire.ReasonMalformed, "failed to unmarshal response: "+
-		providerPrefix(h.g.Provider)+"malformed stream event")}
+	return h.refusal(wire.ReasonMalformed, "failed to unmarshal response: "+providerPrefix(h.g.Provider)+"malformed stream event")
 }
 
 // admit takes the bytes of an event over from the tail.
@@ -234,7 +226,9 @@ func (h *holder) ended(err error) release {
 
 // nothing is for a stream without a data event.
 func (h *holder) nothing() release {
-	return release{failure: h.judge().failure(wire.ReasonEmptyStream, "provider returned an empty stream")}
+	return h.refusal(wire.ReasonEmptyStream, "provider returned an empty stream")
 }
 
-func (h *holder) judge() *judge { return &judge{provider: h.g.Provider, format: h.format} }
+func (h *holder) refusal(reason, message string) release {
+	return release{failure: h.format.Failure(http.StatusBadGateway, reason, message)}
+}

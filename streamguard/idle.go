@@ -35,10 +35,9 @@ func (t *Idle) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bodyless(req, resp) || resp.Body == http.NoBody {
-		return resp, nil
+	if !bodyless(req, resp) && resp.Body != http.NoBody {
+		resp.Body = withIdle(resp, t.Timeout)
 	}
-	resp.Body = withIdle(resp, t.Timeout)
 	return resp, nil
 }
 

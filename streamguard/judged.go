@@ -85,9 +85,10 @@ type prefixBody struct {
 	judged bool // the layer below has decided; the guard leaves it alone
 }
 
-// newPrefixBody puts head, and err if reading it ended with that, before rc.
-func newPrefixBody(head []byte, err error, rc io.ReadCloser, judged bool) *prefixBody {
-	return &prefixBody{layer.Prefix{Head: head, Err: err, Body: rc}, judged}
+// putBack puts what was read of resp's body before the rest of it.
+func (o opening) putBack(resp *http.Response, judged bool) *http.Response {
+	resp.Body = &prefixBody{layer.Prefix{Head: o.head, Err: o.err, Body: resp.Body}, judged}
+	return resp
 }
 
 func (b *prefixBody) bounded() bool {

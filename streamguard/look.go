@@ -65,12 +65,7 @@ func judgeable(f *wire.Format, req *http.Request, resp *http.Response) bool {
 	return true
 }
 
-func contentType(resp *http.Response) string {
-	if v := resp.Header["Content-Type"]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
+func contentType(resp *http.Response) string { return resp.Header.Get("Content-Type") }
 
 // mediaType returns the media type of a Content-Type, in lower case, without
 // its parameters.

@@ -53,25 +53,18 @@ func (r *relay) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if !r.enter() {
+	r.mu.Lock()
+	if r.phase >= closing {
+		r.mu.Unlock()
 		return 0, http.ErrBodyReadAfterClose
 	}
+	r.phase = reading
+	r.mu.Unlock()
 	done := false
 	defer func() { r.leave(n, err, done) }()
 	n, err = r.read(p)
 	done = true
 	return n, err
-}
-
-// enter notes that a Read is under way; it reports false on a closed body.
-func (r *relay) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.phase >= closing {
-		return false
-	}
-	r.phase = reading
-	return true
 }
 
 // leave takes down what is known after a Read, or after its panic, and tells
@@ -238,26 +231,22 @@ func (r *relay) finish(err error) {
 	_ = r.src.close()
 	r.src.err = err
 	r.first.release()
-	failure, fate, last := r.st.Failure(), r.fate(err), io.EOF
+	fate, last := r.fate(err), io.EOF
 	r.mu.Lock()
-	left := r.phase == closing
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.account()
+	failed := r.end.Failure != nil
 	var inc *IncompleteError
 	switch {
-	case fate != nil && failure == nil && left:
-		fate = http.ErrBodyReadAfterClose
-		last = fate
-	case errors.As(fate, &inc) && (failure != nil || r.add(inc)) && r.g.Policy.IncompleteRead == IncompleteReadEOF:
-	case fate != nil:
+	case fate == nil:
+	case !failed && r.phase == closing:
+		fate, last = http.ErrBodyReadAfterClose, http.ErrBodyReadAfterClose
+	case !errors.As(fate, &inc) || !failed && !r.add(inc) || r.g.Policy.IncompleteRead != IncompleteReadEOF:
 		last = fate
 	}
-	r.mu.Lock()
-	r.account()
 	r.err = last
-	r.end.Complete = fate == nil && failure == nil
-	r.end.Err = fate
+	r.end.Complete, r.end.Err = fate == nil, fate
 	r.end.Closed = errors.Is(fate, context.Canceled) && !ending.SaysTimeout(fate)
-	r.mu.Unlock()
 }
 
 // Close closes the upstream's body. It may be called at any time, also while a

@@ -82,14 +82,9 @@ func (t *Unmasker) judge(req *http.Request, resp *http.Response, w wire.Request,
 		return j.whole(req, resp, o)
 	}
 	if t.KeepStreams {
-		resp.Body = newPrefixBody(o.head, o.err, resp.Body, false)
-		return resp, nil
+		return o.putBack(resp, false), nil
 	}
-	return t.start(req, resp, w, j, o)
-}
-
-// start judges a stream by its first data event and then lets go of it.
-func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request, j *judge, o opening) (*http.Response, error) {
+	// A stream is judged by its first data event; then it is let go of.
 	h := &holder{}
 	h.init(&Guard{Provider: t.Provider, Words: t.Words}, req, resp, w.Format)
 	h.load(o)
@@ -97,8 +92,7 @@ func (t *Unmasker) start(req *http.Request, resp *http.Response, w wire.Request,
 		return h.refuse(resp, j, r)
 	}
 	j.report(req, resp, Report{Format: w.Format, Status: resp.StatusCode, Stream: true})
-	resp.Body = newPrefixBody(h.held(), h.src.err, resp.Body, false)
-	return resp, nil
+	return opening{head: h.held(), err: h.src.err}.putBack(resp, false), nil
 }
 
 // CloseIdleConnections passes the call on to the base.

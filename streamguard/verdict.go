@@ -43,14 +43,12 @@ type reportKey struct{}
 // upstream had sent with a 2xx, and whether resp is one. It reads the context
 // of resp.Request.
 func Unmasked(resp *http.Response) (Report, bool) {
-	if resp == nil || resp.Request == nil {
-		return Report{}, false
+	if resp != nil && resp.Request != nil {
+		if r, ok := resp.Request.Context().Value(reportKey{}).(*Report); ok {
+			return *r, true
+		}
 	}
-	r, ok := resp.Request.Context().Value(reportKey{}).(*Report)
-	if !ok {
-		return Report{}, false
-	}
-	return *r, true
+	return Report{}, false
 }
 
 // A judge turns masked failures into responses, for the unmasker and for the
@@ -92,19 +90,16 @@ func readOpening(w wire.Request, resp *http.Response, buf []byte) opening {
 func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.Response, error) {
 	if wire.Sniff(o.head) == wire.ShapeHTML {
 		// A page is a failure whatever follows; what is kept of it is bounded.
-		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
-		page := layer.Peek(resp, originalLimit, layer.PeekTime)
+		page := layer.Peek(o.putBack(resp, true), originalLimit, layer.PeekTime)
 		_ = resp.Body.Close()
 		return j.page(req, resp, page.Head())
 	}
 	if resp.ContentLength > inspectLimit {
-		resp.Body = newPrefixBody(o.head, o.err, resp.Body, true)
-		return resp, nil
+		return o.putBack(resp, true), nil
 	}
 	data, over, err := readUpTo(resp.Body, o, inspectLimit, resp.ContentLength)
 	if over {
-		resp.Body = newPrefixBody(data, err, resp.Body, true)
-		return resp, nil
+		return opening{head: data, err: err}.putBack(resp, true), nil
 	}
 	_ = resp.Body.Close()
 	if err != nil {
