@@ -42,9 +42,6 @@ func (h *holder) load(o opening) {
 
 // note takes up what an event with marks m means for what follows it.
 func (h *holder) note(m wire.Mark) {
-	if m&wire.MarkComment != 0 {
-		return
-	}
 	if m&wire.MarkData != 0 && !h.seen {
 		h.seen = true
 		h.first.stop()
@@ -127,7 +124,14 @@ func (h *holder) weigh(e event) (r release, done bool) {
 	}
 	if e.mark&wire.MarkMalformed != 0 {
 		h.c.close()
-		return h.malformed(), true
+		h.c.cut()
+		switch f := h.st.Failure(); {
+		case f != nil:
+			return release{failure: f}, true
+		case h.seen && h.complete():
+			return release{ended: errMalformed}, true
+		}
+		return release{failure: malformed(h.format, h.g.Provider, "malformed stream event")}, true
 	}
 	h.admit(e)
 	if f := h.st.Failure(); f != nil {
@@ -144,18 +148,6 @@ func (h *holder) weigh(e event) (r release, done bool) {
 		return h.nothing(), true
 	}
 	return r, h.shown(e.mark)
-}
-
-// malformed ends holding at an event that does not parse.
-func (h *holder) malformed() release {
-	h.c.cut()
-	switch f := h.st.Failure(); {
-	case f != nil:
-		return release{failure: f}
-	case h.seen && h.complete():
-		return release{ended: errMalformed}
-	}
-	return h.refusal(wire.ReasonMalformed, "failed to unmarshal response: "+providerPrefix(h.g.Provider)+"malformed stream event")
 }
 
 // admit takes the bytes of an event over from the tail.
@@ -226,9 +218,5 @@ func (h *holder) ended(err error) release {
 
 // nothing is for a stream without a data event.
 func (h *holder) nothing() release {
-	return h.refusal(wire.ReasonEmptyStream, "provider returned an empty stream")
-}
-
-func (h *holder) refusal(reason, message string) release {
-	return release{failure: h.format.Failure(http.StatusBadGateway, reason, message)}
+	return release{failure: h.format.Failure(http.StatusBadGateway, wire.ReasonEmptyStream, "provider returned an empty stream")}
 }

@@ -7,13 +7,10 @@ import (
 	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
-// lingerTime is how long a connection may stay open after the stream's final
-// mark before the body is ended.
-const lingerTime = time.Second
-
-// detailTime is how long a failure that says nothing of itself waits, while the
-// stream is held back, for an event that says more.
-const detailTime = 250 * time.Millisecond
+const (
+	lingerTime = time.Second            // how long the body may stay open behind the stream's final mark
+	detailTime = 250 * time.Millisecond // how long a vague failure waits for more, while the stream is held back
+)
 
 // A limit is what bounds the waits on the upstream now.
 type limit uint8

@@ -92,7 +92,9 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		// A page is a failure whatever follows; what is kept of it is bounded.
 		page := layer.Peek(o.putBack(resp, true), originalLimit, layer.PeekTime)
 		_ = resp.Body.Close()
-		return j.page(req, resp, page.Head())
+		a := j.answer(resp)
+		a.ContentType = "text/html"
+		return j.refuse(req, resp, j.format.Judge(a, page.Head()).Failure, page.Head())
 	}
 	if resp.ContentLength > inspectLimit {
 		return o.putBack(resp, true), nil
@@ -107,11 +109,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 	}
 	v := j.format.Judge(j.answer(resp), data)
 	if v.Failure != nil {
-		// A read that the caller cancelled can end like a short body.
-		if done := callerDone(req, nil); done != nil {
-			return nil, done
-		}
-		return j.fail(req, resp, v.Failure, data, false), nil
+		return j.refuse(req, resp, v.Failure, data)
 	}
 	resp.Body = newMemBody(data, o.buf)
 	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted})
@@ -126,14 +124,13 @@ func (j *judge) answer(resp *http.Response) wire.Answer {
 	}
 }
 
-// page answers for an HTML page.
-func (j *judge) page(req *http.Request, resp *http.Response, page []byte) (*http.Response, error) {
+// refuse is fail for a call that lives: a read that the caller cancelled can end
+// like a short body.
+func (j *judge) refuse(req *http.Request, resp *http.Response, f *wire.Failure, data []byte) (*http.Response, error) {
 	if done := callerDone(req, nil); done != nil {
 		return nil, done
 	}
-	a := j.answer(resp)
-	a.ContentType = "text/html"
-	return j.fail(req, resp, j.format.Judge(a, page).Failure, page, false), nil
+	return j.fail(req, resp, f, data, false), nil
 }
 
 // cut answers for a body whose reading failed. One that stops short of what its
@@ -146,18 +143,16 @@ func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err err
 		return nil, err
 	}
 	// What arrived may be whole JSON; the promised rest of it is missing anyway.
-	v := j.format.Judge(j.answer(resp), data)
-	f := v.Failure
+	f := j.format.Judge(j.answer(resp), data).Failure
 	if f == nil || f.Reason == "empty_response" {
-		f = j.failure("malformed", "failed to unmarshal response: "+
-			providerPrefix(j.provider)+"body is cut short")
+		f = malformed(j.format, j.provider, "body is cut short")
 	}
 	return j.fail(req, resp, f, data, false), nil
 }
 
-// failure makes up a failure that no body spells out.
-func (j *judge) failure(reason, message string) *wire.Failure {
-	return j.format.Failure(http.StatusBadGateway, reason, message)
+// malformed is the failure of an answer that does not parse.
+func malformed(f *wire.Format, provider, what string) *wire.Failure {
+	return f.Failure(http.StatusBadGateway, wire.ReasonMalformed, "failed to unmarshal response: "+providerPrefix(provider)+what)
 }
 
 // fail turns resp, in place, into the response that f stands for. The headers
