@@ -65,7 +65,12 @@ func judgeable(f *wire.Format, req *http.Request, resp *http.Response) bool {
 	return true
 }
 
-func contentType(resp *http.Response) string { return resp.Header.Get("Content-Type") }
+func contentType(resp *http.Response) string {
+	if v := resp.Header["Content-Type"]; len(v) > 0 { // Get would look at each letter of the key
+		return v[0]
+	}
+	return ""
+}
 
 // mediaType returns the media type of a Content-Type, in lower case, without
 // its parameters.
