@@ -152,9 +152,10 @@ func TestEarlyAnswerToALargeSharedBody(t *testing.T) {
 		}
 		assert.Eventually(t, func() bool { return shared.open.Load() == 0 }, time.Minute, time.Millisecond)
 	}
-	// In memory, and one reader for all: WroteRequest says when it is free.
-	reader := bytes.NewReader(body)
+	// In memory, and one reader for all of a call: the transport may go on
+	// reading it for a while after the answer.
 	for range 3 {
+		reader := bytes.NewReader(body)
 		attempts.Store(0)
 		req := request(t, http.MethodPut, url, nil)
 		req.GetBody = func() (io.ReadCloser, error) {
@@ -248,7 +249,7 @@ func TestHTTP2(t *testing.T) {
 					rt.Policy.AttemptTimeout = time.Minute
 				}
 				n.Store(0)
-				reader := bytes.NewReader(body) // one for all copies
+				reader := bytes.NewReader(body) // one for all copies of a call
 				req := request(t, "PUT", srv.URL, nil)
 				req.GetBody = func() (io.ReadCloser, error) {
 					_, err := reader.Seek(0, io.SeekStart)

@@ -2,6 +2,7 @@ package layer_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -62,6 +63,11 @@ type awkward struct{}
 
 func (awkward) Error() string { panic("again") }
 
+// badHandler is a handler of log records that panics.
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Handle(context.Context, slog.Record) error { panic("no disk") }
+
 func TestHookFaultsStayTheHooks(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -78,6 +84,7 @@ func TestHookFaultsStayTheHooks(t *testing.T) {
 	assert.False(t, layer.Hook(log, "OnNil", func() { none["a"] = 1 }))
 	assert.Contains(t, out.String(), `panic="assignment to entry in nil map"`)
 	assert.False(t, layer.Hook(nil, "silent", func() { panic("oops") }))
+	assert.False(t, layer.Hook(slog.New(badHandler{log.Handler()}), "OnBad", func() { panic("oops") }), "a log that panics costs its line only")
 
 	out.Reset()
 	deferred := false
