@@ -208,3 +208,22 @@ func TestNoGetBody(t *testing.T) {
 		assert.Equal(t, []string{"hello"}, s.bodies)
 	}
 }
+
+// Safe goes by the key's value, too: one that is none makes nothing safe.
+func TestSafeWantsAValidKey(t *testing.T) {
+	for value, want := range map[string]bool{
+		"!": true, "~": true, "k-1": true, strings.Repeat("k", 255): true,
+		"": false, " ": false, "a b": false, "a\x7f": false, "é": false, strings.Repeat("k", 256): false,
+	} {
+		for _, name := range []string{"Idempotency-Key", "idempotency-key"} {
+			req := post(t.Context(), t, "x")
+			req.Header = http.Header{name: {value}}
+			assert.Equal(t, want, retry.Safe(req), "%q", value)
+			assert.Equal(t, want, len(retry.DropInvalidKey(req.Header)) == 1, "%q", value)
+		}
+	}
+	req := post(t.Context(), t, "x")
+	req.Header = http.Header{"Idempotency-Key": {"k"}, "idempotency-key": {"k"}}
+	assert.False(t, retry.Safe(req), "once")
+	assert.Empty(t, retry.DropInvalidKey(req.Header))
+}
