@@ -60,7 +60,8 @@ func (e *Error) Error() string {
 	if errors.As(e.Err, &header) { // quotes without marks
 		text = "malformed response header"
 	}
-	return "provider " + e.Provider + ": " + e.withoutQuotes(text)
+	prefix := "provider " + e.Provider + ": "
+	return prefix + e.withoutQuotes(strings.TrimPrefix(text, prefix)) // a layer's own error names it, too
 }
 
 // withoutQuotes empties what stands between double quotes, as %q writes them,

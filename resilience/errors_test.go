@@ -19,6 +19,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/streamguard"
 )
 
 // What net/http could not read it quotes in its errors: an upstream's bytes.
@@ -40,6 +41,19 @@ func TestErrorTextQuotesNobody(t *testing.T) {
 		assert.Equal(t, "provider eu: "+c.want, e.Error())
 		assert.ErrorIs(t, e, c.err, "the whole is kept")
 	}
+}
+
+// The error of a stream that was held back whole names the provider itself.
+func TestErrorTextNamesTheProviderOnce(t *testing.T) {
+	t.Parallel()
+	p := quick()
+	p.Retry.MaxRetries, p.Stream.HoldUntil = 0, "complete"
+	tr, _ := build(t, play(reply{status: 200, body: evA}), p)
+	req := chat(t, t.Context(), `{"model":"m1","stream":true}`)
+	_, _, err := do(t, tr, req)
+	require.ErrorIs(t, err, streamguard.ErrIncomplete)
+	assert.Equal(t, 1, strings.Count(err.Error(), "openai-eu"), "%v", err)
+	assert.True(t, strings.HasPrefix(err.Error(), "provider openai-eu: chat completions stream incomplete"), "%v", err)
 }
 
 // What came from the request's method, URL and names of headers and trailers is
