@@ -20,8 +20,10 @@ func check(b board, dir string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	if !strings.Contains(string(md), criteria()) {
-		errs = append(errs, fmt.Errorf("%s: the criteria are not those of the code", markdownFile))
+	for what, text := range map[string]string{"the criteria": criteria(), "the reasons": reasons(b)} {
+		if !strings.Contains(string(md), text) {
+			errs = append(errs, fmt.Errorf("%s: %s are not those of the code", markdownFile, what))
+		}
 	}
 	errs = append(errs,
 		differences(markdownFile, b, verdictsOfMarkdown(string(md))),
@@ -29,17 +31,25 @@ func check(b board, dir string) error {
 	return errors.Join(errs...)
 }
 
-// promises are about the last two contenders: a chain by its defaults never
-// fails, and with whole answers it passes everywhere.
+// promises are the profiles': live has nothing below safe, whole passes
+// everywhere, and the defaults fail only where reasons name the setting.
 func promises(b board) error {
 	var errs []error
-	last := len(b) - 1
-	for j, f := range faults {
-		if x := b[last][j]; x.verdict != pass {
-			errs = append(errs, fmt.Errorf("%s: %s: %s, want pass (%s; %s)", contenders[last].name, f.name, x.verdict, x.got, x.why))
-		}
-		if x := b[last-1][j]; x.verdict != pass && x.verdict != safe {
-			errs = append(errs, fmt.Errorf("%s: %s: %s, want safe or better (%s; %s)", contenders[last-1].name, f.name, x.verdict, x.got, x.why))
+	for i, c := range contenders {
+		for j, f := range faults {
+			x := b[i][j]
+			ok := true
+			switch c.name {
+			case whole:
+				ok = x.Verdict == pass
+			case live:
+				ok = x.Verdict != fail
+			case defaults, budgeted:
+				ok = x.Verdict == pass || explained[c.name][f.id] != nil
+			}
+			if !ok {
+				errs = append(errs, fmt.Errorf("%s: %s: %s (%s; %s)", c.name, f.name, x.Verdict, x.Got, x.Why))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -54,8 +64,8 @@ func differences(file string, b board, was [][]verdict) error {
 			if i < len(was) && j < len(was[i]) {
 				w = was[i][j]
 			}
-			if x := b[i][j]; x.verdict != w {
-				errs = append(errs, fmt.Errorf("%s says %s for %s, %s; this run: %s (%s; %s)", file, w, c.name, f.name, x.verdict, x.got, x.why))
+			if x := b[i][j]; x.Verdict != w {
+				errs = append(errs, fmt.Errorf("%s says %s for %s, %s; this run: %s (%s; %s)", file, w, c.name, f.name, x.Verdict, x.Got, x.Why))
 			}
 		}
 	}

@@ -12,13 +12,8 @@ import (
 	"strings"
 )
 
-// question is the request's body, the same for every contender.
-func question(stream bool) string {
-	if stream {
-		return fmt.Sprintf(`{"model":%q,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hello"}]}`, primaryModel)
-	}
-	return fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hello"}]}`, primaryModel)
-}
+// question is the request's body, the same for every contender of this format.
+var question = fmt.Sprintf(`{"model":%q,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hello"}]}`, primaryModel)
 
 // plain asks with an http.Client and reads the answer with care, but as a
 // client does that trusts its transport: it checks the status and every
@@ -26,8 +21,8 @@ func question(stream bool) string {
 // the end, as the official SDK does. servedBy, where there is one, is the
 // library's own word on which model answered; it has to agree with the answer.
 func plain(client *http.Client, base string, servedBy func(*http.Response) string) ask {
-	return func(ctx context.Context, f *fault) (r result) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(question(f.stream)))
+	return func(ctx context.Context) (r result) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(question))
 		if err != nil {
 			return result{err: err}
 		}
@@ -39,13 +34,8 @@ func plain(client *http.Client, base string, servedBy func(*http.Response) strin
 		}
 		defer func() { _ = resp.Body.Close() }() // read to its end, or given up
 		r.status = resp.StatusCode
-		switch {
-		case resp.StatusCode != http.StatusOK:
-			r.err = readError(&r, resp.Body)
-		case f.stream:
+		if resp.StatusCode == http.StatusOK {
 			r.err = readStream(&r, resp.Body)
-		default:
-			r.err = readWhole(&r, resp.Body)
 		}
 		if servedBy != nil && r.answered() && servedBy(resp) != r.model {
 			r.model += ", or " + servedBy(resp)
@@ -54,11 +44,11 @@ func plain(client *http.Client, base string, servedBy func(*http.Response) strin
 	}
 }
 
-// message is an answer, a chunk of one, or an error.
+// message is a chunk of an answer, or an error.
 type message struct {
 	Model   string
 	Choices []struct {
-		Delta, Message struct{ Content string }
+		Delta struct{ Content string }
 	}
 	Usage *struct {
 		In  int `json:"prompt_tokens"`
@@ -75,7 +65,7 @@ func (r *result) add(m *message) error {
 		return errToldInBand
 	}
 	for _, c := range m.Choices {
-		r.text += c.Delta.Content + c.Message.Content
+		r.text += c.Delta.Content
 	}
 	if m.Model != "" {
 		r.model = m.Model
@@ -84,23 +74,6 @@ func (r *result) add(m *message) error {
 		r.in, r.out = m.Usage.In, m.Usage.Out
 	}
 	return nil
-}
-
-func readError(r *result, body io.Reader) error {
-	var m struct{ Error struct{ Code any } }
-	err := json.NewDecoder(body).Decode(&m)
-	if c, ok := m.Error.Code.(string); ok {
-		r.code = c
-	}
-	return err // the status says the rest
-}
-
-func readWhole(r *result, body io.Reader) error {
-	var m message
-	if err := json.NewDecoder(body).Decode(&m); err != nil {
-		return err
-	}
-	return r.add(&m)
 }
 
 func readStream(r *result, body io.Reader) error {

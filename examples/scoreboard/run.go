@@ -3,111 +3,116 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 )
 
 // cell is one contender's outcome on one fault.
 type cell struct {
-	verdict verdict
-	why     string // the rule that a verdict below pass broke
-	got     string // what the caller got, in a word or two
-	asked   [2]int // requests that the primary and the backup read
-	took    time.Duration
+	Verdict verdict
+	Why     string // the rule that a verdict below pass broke
+	Got     string // what the caller got, in a word or two
+	Asked   [2]int // requests that the primary and the backup read
+	Took    time.Duration
 }
 
-// board is a row of sixteen cells for each contender.
+// board is a row of cells, one a fault, for each contender.
 type board [][]cell
 
-// stagger lies between the starts of two cells, so that the little work that
-// there is does not come all at once and disturb the waits.
-const stagger = 20 * time.Millisecond
-
-// play runs every contender through every fault, all side by side: they share
-// nothing but the machine, and nearly all of the time is waits.
-func play(t times) (board, error) {
+// play runs every contender through all faults, side by side, over sockets and
+// by the clock on the wall. They share nothing but the machine.
+func play() (board, error) {
 	b := make(board, len(contenders))
+	errs := make([]error, len(contenders))
 	var wg sync.WaitGroup
-	errs := make(chan error, len(contenders)*len(faults))
 	for i := range contenders {
-		b[i] = make([]cell, len(faults))
-		for j, f := range faults {
-			wg.Go(func() {
-				time.Sleep(stagger * time.Duration(i*len(faults)+j))
-				var err error
-				if b[i][j], err = playOne(&contenders[i], f, t); err != nil {
-					errs <- fmt.Errorf("%s: %s: %w", contenders[i].name, f.name, err)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	select {
-	case err := <-errs:
-		return nil, err
-	default:
-		return b, nil
-	}
-}
-
-func playOne(c *contender, f *fault, t times) (cell, error) {
-	s := newSite(f, t)
-	defer s.close()
-	a, closeIdle, err := c.open(s)
-	if err != nil {
-		return cell{}, err
-	}
-	defer closeIdle()
-	r := &recording{times: t}
-	if f.outage {
-		r.playOutage(a, f)
-	} else {
-		r.calls = []result{patient(a, f, t)}
-	}
-	r.primary, r.backup = hitsOf(s.primary), hitsOf(s.backup)
-	v, why := judge(f, r)
-	return cell{
-		verdict: v, why: why, got: gotOf(r),
-		asked: [2]int{len(r.primary), len(r.backup)}, took: longest(r.calls),
-	}, nil
-}
-
-// playOutage sends twenty calls, evenly spread over the outage, and three more
-// when any breaker that opened during it may let one through.
-func (r *recording) playOutage(a ask, f *fault) {
-	t, start := r.times, time.Now()
-	r.well = start.Add(t.outage)
-	r.calls = make([]result, outageCalls)
-	var wg sync.WaitGroup
-	for i := range r.calls {
 		wg.Go(func() {
-			time.Sleep(time.Until(start.Add(t.outage * time.Duration(i) / outageCalls)))
-			r.calls[i] = patient(a, f, t)
+			time.Sleep(time.Duration(i) * cadence / time.Duration(len(contenders))) // not all at once
+			b[i], errs[i] = sitting(&contenders[i], newSite(false))
 		})
 	}
-	time.Sleep(time.Until(r.well.Add(t.open * 6 / 5)))
-	for range afterCalls {
-		r.after = append(r.after, patient(a, f, t))
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// sitting takes one contender through all faults in order, as it is opened
+// once: what breakers and holds remember, they remember for the next fault. A
+// minute passes between two, so that no fault is hidden behind a breaker that
+// the one before has opened.
+func sitting(c *contender, s *site) ([]cell, error) {
+	defer s.close()
+	base := s.base()
+	a, err := c.open(s, base)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if t, ok := base.(*http.Transport); ok {
+		defer t.CloseIdleConnections()
+	}
+	row := make([]cell, len(faults))
+	for j, f := range faults {
+		if j > 0 {
+			time.Sleep(rest)
+		}
+		row[j] = playOne(a, f, s, c.form)
+	}
+	return row, nil
+}
+
+func playOne(a ask, f *fault, s *site, how form) cell {
+	s.prepare(f, how)
+	primary, backup := s.primary.Count(), s.backup.Count()
+	r := &recording{}
+	if f.outage {
+		r.playOutage(a, f, s)
+	} else {
+		r.calls = []result{one(a, f)}
+	}
+	r.primary, r.backup = hitsOf(s.primary, primary), hitsOf(s.backup, backup)
+	v, why := judge(f, r)
+	return cell{
+		Verdict: v, Why: why, Got: gotOf(r),
+		Asked: [2]int{len(r.primary), len(r.backup)}, Took: longest(r.calls),
+	}
+}
+
+// playOutage makes a call every four seconds, during the outage and until the
+// primary should be in use again.
+func (r *recording) playOutage(a ask, f *fault, s *site) {
+	start := time.Now()
+	r.well = start.Add(outage)
+	r.calls = make([]result, (outage+recovery)/cadence+1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		time.Sleep(time.Until(r.well))
+		s.primary.Default(good)
+	})
+	for i := range r.calls {
+		time.Sleep(time.Until(start.Add(cadence*time.Duration(i) + cadence/4)))
+		wg.Go(func() { r.calls[i] = one(a, f) })
 	}
 	wg.Wait()
 }
 
-// patient makes one call of a caller that waits as long as t says. A call that
-// does not even heed its context's end is left behind.
-func patient(a ask, f *fault, t times) result {
-	ctx, cancel := context.WithTimeout(context.Background(), t.patience)
-	defer cancel()
-	start := time.Now()
-	done := make(chan result, 1)
-	go func() { done <- a(ctx, f) }()
-	var r result
-	select {
-	case r = <-done:
-	case <-time.After(t.patience + t.patience/4):
-		r.err = context.DeadlineExceeded
+// one makes one call, which is cut off at its limit.
+func one(a ask, f *fault) result {
+	limit := f.limit
+	if limit == 0 {
+		limit = usualLimit
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	hung := time.AfterFunc(limit, cancel)
+	start := time.Now()
+	r := a(ctx)
 	r.took = time.Since(start)
-	r.hung = r.took >= t.patience
+	r.hung = !hung.Stop()
 	return r
 }
 
@@ -130,13 +135,13 @@ func nameOf(r result) string {
 	case r.hung:
 		return "hang"
 	case r.whole() && r.model == backupModel:
-		return "backup's answer"
+		return "backup's"
 	case r.whole():
 		return "answer"
 	case r.answered():
 		return "short answer"
 	case r.text != "":
-		return "part, then error"
+		return "part, error"
 	case r.status >= 400:
 		return fmt.Sprint(r.status)
 	}

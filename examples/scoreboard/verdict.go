@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -11,10 +10,13 @@ import (
 type verdict string
 
 const (
-	pass verdict = "pass" // the whole answer, or the right error, with good conduct towards the provider
-	safe verdict = "safe" // a clean error in time
-	fail verdict = "fail" // a hang, a short answer taken for a whole one, hammering
+	pass    verdict = "pass"    // the whole answer, all checks hold
+	partial verdict = "partial" // rescued, but an advisory check does not hold
+	safe    verdict = "safe"    // a clean error in time
+	fail    verdict = "fail"    // a hang, a required check, a cut answer taken for a whole one
 )
+
+var verdicts = []verdict{pass, partial, safe, fail}
 
 // rule is one condition of a verdict. The text is what the documentation
 // prints, so that no criterion is checked that is not written down.
@@ -23,25 +25,27 @@ type rule struct {
 	ok   func(*recording) bool
 }
 
-// never are the rules that every verdict but fail asks for.
-func never(f *fault) []rule {
-	return []rule{noHang, noShort, noHammering(f.most), noTightLoop}
-}
-
 // judge is the verdict on a recording and, where it is no pass, the first rule
 // that was broken.
 func judge(f *fault, r *recording) (verdict, string) {
-	if why := broken(never(f), r); why != "" {
+	if why := broken(append([]rule{ends, notShort(f)}, f.required...), r); why != "" {
 		return fail, why
 	}
-	why := broken(f.pass, r)
-	if why == "" {
-		return pass, ""
+	ideal := f.ideal
+	if ideal.ok == nil {
+		ideal = rescued(f)
 	}
-	if worse := broken(f.safe, r); worse != "" {
-		return fail, worse
+	why := broken([]rule{ideal}, r)
+	switch {
+	case why != "" && broken([]rule{complete}, r) == "": // got round a refusal
+		return partial, why
+	case why != "":
+		return safe, why
 	}
-	return safe, why
+	if why = broken(f.advisory, r); why != "" {
+		return partial, why
+	}
+	return pass, ""
 }
 
 // broken is the text of the first rule that does not hold, "" if all do.
@@ -72,78 +76,79 @@ func each(results []result, ok func(result) bool) bool {
 	return len(results) > 0
 }
 
-// tight is the shortest wait between a failure and the next request to the
-// same provider that is not a tight loop. Every library here waits ten times
-// as long by the settings it was given.
-const tight = 5 * time.Millisecond
-
 var (
-	noHang = rule{"every call ends before the caller's patience does", func(r *recording) bool {
-		return each(r.all(), func(c result) bool { return !c.hung })
+	ends = rule{"every call ends before it is cut off", func(r *recording) bool {
+		return each(r.calls, func(c result) bool { return !c.hung })
 	}}
-	noShort = rule{"no text but the whole one is taken for an answer", func(r *recording) bool {
-		return each(r.all(), func(c result) bool { return !c.answered() || c.whole() })
-	}}
-	noTightLoop = rule{"no request to a provider within 5 ms of the end of the last one", func(r *recording) bool {
-		return !r.well.IsZero() || spaced(r.primary, tight) && spaced(r.backup, tight) // the outage's calls are independent
-	}}
-	wholeAnswer   = rule{"the whole answer", func(r *recording) bool { return each(r.calls, result.whole) }}
-	errorOrAnswer = rule{"an error in time, or the whole answer", func(r *recording) bool {
-		return each(r.calls, func(c result) bool { return !c.answered() || c.whole() })
-	}}
-	cleanError = rule{"an error in time", func(r *recording) bool {
+	complete   = rule{"the whole answer", func(r *recording) bool { return each(r.calls, result.whole) }}
+	cleanError = rule{"a clean error", func(r *recording) bool {
 		return each(r.calls, func(c result) bool { return !c.answered() })
 	}}
-	waitHonoured = rule{"no request to the provider before the wait is over that it asked for", func(r *recording) bool {
-		for i := 1; i < len(r.primary); i++ {
-			if r.primary[i].at.Sub(r.primary[i-1].at) < r.times.retryAfter {
-				return false
-			}
-		}
-		return true
-	}}
-	askedOnce = rule{"no provider asked twice", func(r *recording) bool {
+	askedAgain = rule{"the primary asked again", func(r *recording) bool { return len(r.primary) >= 2 }}
+	askedOnce  = rule{"the primary asked once", func(r *recording) bool { return len(r.primary) <= 1 }}
+	notResent  = rule{"the same request not sent again to the same model", func(r *recording) bool {
 		return len(r.primary) <= 1 && len(r.backup) <= 1
 	}}
-	nothingElse = rule{"one request in all, nothing else tried", func(r *recording) bool {
-		return len(r.primary) == 1 && len(r.backup) == 0
+	backAgain = rule{"the primary asked again within 30 s of its recovery", func(r *recording) bool {
+		for _, h := range r.primary {
+			if d := h.Sub(r.well); d >= 0 && d <= recovery {
+				return true
+			}
+		}
+		return false
 	}}
-	backAgain = rule{"afterwards every call gets the whole answer, the last one from the primary", func(r *recording) bool {
-		return each(r.after, result.whole) && r.after[len(r.after)-1].model == primaryModel
-	}}
-	afterwards = rule{"afterwards the last call gets the whole answer", func(r *recording) bool {
-		return len(r.after) > 0 && r.after[len(r.after)-1].whole()
-	}}
-	backupsAccount = rule{fmt.Sprintf("model %s and its usage of %d and %d tokens reported, and no other model by the library", backupModel, backupIn, backupOut), func(r *recording) bool {
+	accounted = rule{"an answer names the model that gave it, and its usage", func(r *recording) bool {
 		return each(r.calls, func(c result) bool {
-			return c.model == backupModel && c.in == backupIn && c.out == backupOut
+			return !c.answered() || c.model == backupModel && c.in == backupIn && c.out == backupOut
 		})
 	}}
 )
 
-// refusedWith wants the provider's own refusal to reach the caller.
-func refusedWith(code string) rule {
-	return rule{"the provider's 400 with the code " + code, func(r *recording) bool {
-		return each(r.calls, func(c result) bool { return c.status == http.StatusBadRequest && c.code == code })
-	}}
-}
-
-// noHammering bounds the requests to one provider, by the call; in an outage
-// only those to the provider that is down count.
-func noHammering(most int) rule {
-	return rule{fmt.Sprintf("at most %d requests a call to one provider", most), func(r *recording) bool {
-		limit := most * len(r.calls)
-		return len(r.down()) <= limit && len(r.backup) <= limit+len(r.after)
-	}}
-}
-
-// spaced tells whether d lay between the end of each exchange and the next
-// request.
-func spaced(hits []hit, d time.Duration) bool {
-	for i := 1; i < len(hits); i++ {
-		if hits[i].at.Sub(hits[i-1].over) < d {
-			return false
-		}
+// notShort is what nobody may do to a caller.
+func notShort(f *fault) rule {
+	text := "no text but the whole one is taken for an answer"
+	if f.hole {
+		text = "no text is taken for an answer that lacks more than the tenth token"
 	}
-	return true
+	return rule{text, func(r *recording) bool {
+		return each(r.calls, func(c result) bool { return !c.answered() || c.whole() || f.hole && c.text == holedText })
+	}}
+}
+
+// rescued is what every fault but a refusal wants.
+func rescued(f *fault) rule {
+	if !f.hole {
+		return complete
+	}
+	return rule{"an answer, with or without the tenth token", func(r *recording) bool {
+		return each(r.calls, func(c result) bool { return c.whole() || c.answered() && c.text == holedText })
+	}}
+}
+
+// within bounds the time of a call.
+func within(d time.Duration) rule {
+	return rule{fmt.Sprintf("the call ends within %g s", d.Seconds()), func(r *recording) bool {
+		return each(r.calls, func(c result) bool { return c.took <= d })
+	}}
+}
+
+// waited wants a gap between the first two requests to the primary.
+func waited(d time.Duration) rule {
+	return rule{fmt.Sprintf("the first gap at least %g s", d.Seconds()), func(r *recording) bool {
+		return len(r.primary) < 2 || r.primary[1].Sub(r.primary[0]) >= d
+	}}
+}
+
+// atMost bounds the requests to the primary in the time after the first.
+func atMost(n int, d time.Duration) rule {
+	return rule{fmt.Sprintf("at most %d requests to the primary in %g s", n, d.Seconds()), func(r *recording) bool {
+		return len(r.primary) <= n || r.primary[n].Sub(r.primary[0]) > d
+	}}
+}
+
+// inAll bounds the requests to both providers.
+func inAll(n int) rule {
+	return rule{fmt.Sprintf("at most %d requests in all", n), func(r *recording) bool {
+		return len(r.primary)+len(r.backup) <= n
+	}}
 }

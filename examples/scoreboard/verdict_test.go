@@ -16,185 +16,155 @@ var (
 	answer   = result{status: 200, text: wholeText, model: primaryModel, in: primaryIn, out: primaryOut}
 	backup   = result{status: 200, text: wholeText, model: backupModel, in: backupIn, out: backupOut}
 	cutShort = result{status: 200, text: wholeText[:9], model: primaryModel}
+	holeIn   = result{status: 200, text: holedText, model: primaryModel}
 	toldCut  = result{status: 200, text: wholeText[:9], model: primaryModel, err: errBroken}
-	failed   = result{err: errBroken}
+	failing  = result{err: errBroken}
 	hung     = result{err: errBroken, hung: true}
 )
 
-func status(code int, word string) result { return result{status: code, code: word} }
+func status(code int) result { return result{status: code} }
 
-// hits are requests so many milliseconds after the start, each answered at
-// once.
-func hits(ms ...int) []hit {
-	var h []hit
+func after(r result, d time.Duration) result {
+	r.took = d
+	return r
+}
+
+// hits are requests so many milliseconds after the start.
+func hits(ms ...int) []time.Time {
+	var h []time.Time
 	for _, m := range ms {
-		at := time.Unix(1000, 0).Add(time.Duration(m) * time.Millisecond)
-		h = append(h, hit{at: at, over: at})
+		h = append(h, time.Unix(1000, 0).Add(time.Duration(m)*time.Millisecond))
 	}
 	return h
 }
 
-func one(r result, primary, second []hit) *recording {
-	return &recording{calls: []result{r}, primary: primary, backup: second, times: short}
+func single(r result, primary, second []time.Time) *recording {
+	return &recording{calls: []result{r}, primary: primary, backup: second}
 }
 
-// outage is a recording of twenty calls with that result, n requests to the
-// primary while it was down, and what three later calls got.
-func outage(r result, n int, after ...result) *recording {
-	rec := &recording{after: after, well: time.Unix(1000, 0).Add(short.outage), times: short}
-	for range outageCalls {
+// down is a recording of an outage: 23 calls with that result, and requests to
+// the primary so many seconds after its start.
+func down(r result, primary ...int) *recording {
+	rec := &recording{well: time.Unix(1000, 0).Add(outage)}
+	for range 23 {
 		rec.calls = append(rec.calls, r)
 	}
-	for i := range n {
-		rec.primary = append(rec.primary, hits(i)...)
+	for _, s := range primary {
+		rec.primary = append(rec.primary, hits(1000*s)...)
 	}
-	rec.primary = append(rec.primary, hits(4000, 4001, 4002)...) // well again: these do not count
 	return rec
 }
 
-func byName(t *testing.T, name string) *fault {
-	for _, f := range faults {
-		if f.name == name {
-			return f
-		}
-	}
-	require.FailNow(t, "no such fault", name)
-	return nil
-}
-
-func TestThereAreSixteenFaultsAndSevenContenders(t *testing.T) {
-	assert.Len(t, faults, 16)
-	assert.Len(t, contenders, 7)
-	for _, f := range faults {
-		assert.NotEmpty(t, f.does, f.name)
-		assert.NotEmpty(t, f.pass, f.name)
-		assert.NotEmpty(t, f.safe, f.name)
-		assert.Positive(t, f.most, f.name)
-	}
-}
-
-func TestEachFaultsPassSafeAndFail(t *testing.T) {
+func TestVerdicts(t *testing.T) {
 	type want struct {
 		what string
 		rec  *recording
 		v    verdict
 	}
-	tooLong := status(400, "context_length_exceeded")
-	filtered := status(400, "content_filter")
-	for name, wants := range map[string][]want{
-		"429 with Retry-After once": {
-			{"waited", one(answer, hits(0, 1000), nil), pass},
-			{"the backup's", one(backup, hits(0), hits(1)), pass},
-			{"asked again too soon", one(answer, hits(0, 900), nil), safe},
-			{"the 429", one(status(429, ""), hits(0), nil), safe},
+	second := hits(1)
+	for id, wants := range map[string][]want{
+		"1": {
+			{"waited", single(answer, hits(0, 2000), nil), pass},
+			{"the backup's, not asked again", single(backup, hits(0), second), partial},
+			{"asked again too soon", single(answer, hits(0, 1799), nil), partial},
+			{"asked again and again", single(answer, hits(0, 1, 1500), nil), partial},
+			{"the 429", single(status(429), hits(0), nil), safe},
 		},
-		"429 for ever": {
-			{"waited, then the backup", one(backup, hits(0, 1000, 2100, 3100), hits(3101)), pass},
-			{"the 429", one(status(429, ""), hits(0, 1000), nil), safe},
-			{"six requests", one(status(429, ""), hits(0, 1000, 2000, 3000, 4000, 5000), nil), fail},
+		"2": {
+			{"the backup's", single(backup, hits(0, 500, 1500), hits(1501)), pass},
+			{"five requests in 3 s", single(backup, hits(0, 500, 1000, 2000, 3000), hits(3001)), fail},
+			{"five requests in more", single(backup, hits(0, 500, 1000, 2000, 3001), hits(3002)), pass},
+			{"seven in all", single(backup, hits(0, 3000, 6000, 9000, 12000, 15000), hits(15001)), fail},
+			{"the 429", single(status(429), hits(0, 1000), nil), safe},
 		},
-		"500 once": {
-			{"retried", one(answer, hits(0, 50), nil), pass},
-			{"the 500", one(status(500, ""), hits(0), nil), safe},
-			{"a tight loop", one(answer, hits(0, 4), nil), fail},
+		"3": {
+			{"retried", single(answer, hits(0, 50), nil), pass},
+			{"the backup's", single(backup, hits(0), second), partial},
+			{"the 500", single(status(500), hits(0), nil), safe},
 		},
-		"503 for ever": {
-			{"the backup", one(backup, hits(0, 50, 150), hits(151)), pass},
-			{"the 503", one(status(503, ""), hits(0, 50, 150, 350, 750), nil), safe},
-			{"hammering the backup", one(backup, hits(0), hits(1, 2, 3)), fail},
+		"4": {
+			{"the backup's", single(backup, hits(0, 50, 150), hits(151)), pass},
+			{"seven requests", single(backup, hits(0, 1, 2, 3, 4, 5), second), fail},
+			{"the 503", single(status(503), hits(0, 50, 150), nil), safe},
 		},
-		"reset before headers once": {
-			{"retried", one(answer, hits(0, 50), nil), pass},
-			{"an error", one(failed, hits(0), nil), safe},
-			{"a hang", one(hung, hits(0), nil), fail},
+		"5": {
+			{"retried", single(answer, hits(0, 50), nil), pass},
+			{"the backup's", single(backup, hits(0), second), pass},
+			{"an error", single(failing, hits(0), nil), safe},
 		},
-		"no answer at all": {
-			{"the backup", one(backup, hits(0), hits(3000)), pass},
-			{"the backup, the primary asked twice", one(backup, hits(0, 3000), hits(6000)), safe},
-			{"a timeout", one(failed, hits(0), nil), safe},
-			{"a hang", one(hung, hits(0), nil), fail},
+		"6": {
+			{"the backup's", single(after(backup, 99*time.Second), hits(0), hits(30000)), pass},
+			{"the primary asked twice", single(backup, hits(0, 30000), hits(60000)), partial},
+			{"too late", single(after(backup, 101*time.Second), hits(0), hits(100000)), fail},
+			{"an error too late", single(after(failing, 101*time.Second), hits(0), nil), fail},
+			{"a timeout", single(after(failing, 90*time.Second), hits(0), nil), safe},
 		},
-		"first token late": {
-			{"waited", one(answer, hits(0), nil), pass},
-			{"the backup", one(backup, hits(0), hits(600)), pass},
-			{"asked again", one(answer, hits(0, 600), nil), safe},
-			{"a timeout", one(failed, hits(0), nil), safe},
+		"7": {
+			{"the backup's", single(after(backup, 15*time.Second), hits(0), hits(10000)), pass},
+			{"waited for", single(after(answer, 20*time.Second), hits(0), nil), partial},
+			{"a timeout", single(failing, hits(0), nil), safe},
 		},
-		"stream cut after two thirds": {
-			{"retried", one(answer, hits(0, 50), nil), pass},
-			{"told", one(toldCut, hits(0), nil), safe},
-			{"short", one(cutShort, hits(0), nil), fail},
+		"8":  {{"the backup's", single(backup, hits(0), second), pass}, {"told", single(toldCut, hits(0), nil), safe}},
+		"8c": {{"the backup's", single(backup, hits(0), second), pass}, {"told", single(toldCut, hits(0), nil), safe}},
+		"9":  {{"the backup's", single(backup, hits(0), second), pass}, {"told", single(toldCut, hits(0), nil), safe}},
+		"10": {
+			{"the backup's", single(backup, hits(0), second), pass},
+			{"a token lost", single(holeIn, hits(0), nil), partial},
+			{"told", single(toldCut, hits(0), nil), safe},
 		},
-		"stream stalls": {
-			{"the backup", one(backup, hits(0), hits(500)), pass},
-			{"told", one(toldCut, hits(0), nil), safe},
-			{"a hang", one(hung, hits(0), nil), fail},
+		"11": {
+			{"whole", single(after(answer, 8*time.Second), hits(0), nil), pass},
+			{"too late", single(after(answer, 9*time.Second), hits(0), nil), fail},
+			{"taken for broken", single(toldCut, hits(0), nil), safe},
 		},
-		"one malformed chunk": {
-			{"retried", one(answer, hits(0, 50), nil), pass},
-			{"told", one(toldCut, hits(0), nil), safe},
-			{"a word lost", one(result{status: 200, text: "Nine words make up this whole honest answer"}, hits(0), nil), fail},
+		"12": {
+			{"another model's", single(backup, hits(0), second), pass},
+			{"told", single(status(400), hits(0), nil), safe},
+			{"told after a repeat", single(status(400), hits(0, 50), nil), fail},
 		},
-		"no [DONE]": {
-			{"whole", one(answer, hits(0), nil), pass},
-			{"asked again", one(answer, hits(0, 50), nil), safe},
-			{"taken for broken", one(toldCut, hits(0), nil), safe},
-			{"a hang", one(hung, hits(0), nil), fail},
+		"13": {
+			{"told", single(status(400), hits(0), nil), pass},
+			{"got round", single(backup, hits(0), second), partial},
 		},
-		"context length exceeded": {
-			{"told", one(tooLong, hits(0), nil), pass},
-			{"told after a repeat", one(tooLong, hits(0, 50), nil), safe},
-			{"told after all others were tried", one(tooLong, hits(0), hits(1)), safe},
-			{"the code lost", one(status(400, ""), hits(0), nil), safe},
-			{"another model took it", one(backup, hits(0), hits(1)), safe},
+		"14": {
+			{"the backup's", single(backup, hits(0), second), pass},
+			{"refused", single(status(400), hits(0), second), safe},
 		},
-		"content filter refusal": {
-			{"told", one(filtered, hits(0), nil), pass},
-			{"told after a repeat", one(filtered, hits(0, 50), nil), safe},
-			{"the code lost", one(failed, hits(0), nil), safe},
-			{"got round", one(backup, hits(0), hits(1)), fail},
+		"15": {
+			{"the backup's, then the primary's", down(backup, 0, 30, 88), pass},
+			{"the primary asked too late", down(backup, 0, 30, 91), fail},
+			{"never again", down(backup, 0, 59), fail},
+			{"errors", down(status(503), 0, 60), safe},
+			{"a short answer", down(cutShort, 0, 60), fail},
 		},
-		"cut stream, backup refuses a prefill": {
-			{"the backup", one(backup, hits(0, 50, 150, 350), hits(351)), pass},
-			{"told", one(toldCut, hits(0), nil), safe},
-			{"refused", one(status(400, "prefill_not_supported"), hits(0), hits(1)), safe},
-			{"short", one(cutShort, hits(0), nil), fail},
-		},
-		"down for a minute": {
-			{"the backup, then the primary", outage(backup, 60, backup, answer, answer), pass},
-			{"the backup for ever", outage(backup, 20, backup, backup, backup), safe},
-			{"errors", outage(status(503, ""), 20, answer, answer, answer), safe},
-			{"errors, a slow return", outage(status(503, ""), 20, failed, failed, answer), safe},
-			{"never back", outage(status(503, ""), 5, failed, failed, failed), fail},
-			{"hammering", outage(backup, 61, answer, answer, answer), fail},
-			{"one hangs", outage(backup, 20, answer, hung, answer), fail},
-		},
-		"accounting": {
-			{"the backup's", one(backup, hits(0), hits(1)), pass},
-			{"the 503", one(status(503, ""), hits(0), nil), safe},
-			{"the primary's model", one(result{status: 200, text: wholeText, model: primaryModel, in: backupIn, out: backupOut}, hits(0), hits(1)), fail},
-			{"no usage", one(result{status: 200, text: wholeText, model: backupModel}, hits(0), hits(1)), fail},
+		"16": {
+			{"the backup's", single(backup, hits(0), second), pass},
+			{"the primary's model", single(result{status: 200, text: wholeText, model: primaryModel, in: backupIn, out: backupOut}, hits(0), second), fail},
+			{"no usage", single(result{status: 200, text: wholeText, model: backupModel}, hits(0), second), fail},
+			{"the 503", single(status(503), hits(0), nil), safe},
 		},
 	} {
-		f := byName(t, name)
-		seen := make(map[verdict]bool)
+		f := byID(t, id)
 		for _, w := range wants {
 			v, why := judge(f, w.rec)
-			assert.Equal(t, w.v, v, "%s, %s: %s", name, w.what, why)
-			assert.Equal(t, v != pass, why != "", "%s, %s: %q", name, w.what, why)
-			seen[w.v] = true
+			assert.Equal(t, w.v, v, "%s, %s: %s", f.name, w.what, why)
+			assert.Equal(t, v != pass, why != "", "%s, %s: %q", f.name, w.what, why)
 		}
-		assert.True(t, seen[pass] && seen[safe], "%s: a case for pass and for safe", name)
-		// Whatever the fault, these are never good enough.
-		for what, rec := range map[string]*recording{
-			"hang":       one(hung, hits(0), nil),
-			"short":      one(cutShort, hits(0), nil),
-			"six":        one(failed, hits(0, 2000, 4000, 6000, 8000, 10000), nil),
-			"tight loop": one(failed, hits(0, 4), nil),
-			"nothing":    {times: short},
+		for what, rec := range map[string]*recording{ // never good enough
+			"hang": single(hung, hits(0), nil), "short": single(cutShort, hits(0), nil), "nothing": {},
 		} {
 			v, _ := judge(f, rec)
-			assert.Equal(t, fail, v, "%s: %s", name, what)
+			assert.Equal(t, fail, v, "%s: %s", f.name, what)
 		}
 	}
+}
+
+func byID(t *testing.T, id string) *fault {
+	for _, f := range faults {
+		if f.id == id {
+			return f
+		}
+	}
+	require.FailNow(t, "no such fault", id)
+	return nil
 }
