@@ -23,17 +23,24 @@ import (
 
 var out = flag.String("out", "", "write the board to this file instead of comparing it")
 
+// sittings is how often each contender is played on a fake clock. Waits are
+// drawn by lot, and of each cell the worst counts: genai's first wait, for one,
+// which is from 1 to 2 s whatever Retry-After says, is long enough by luck.
+const sittings = 20
+
 // The whole run, on a fake clock: the checked-in files are what it gives, and
 // the profiles keep their promises.
 func TestTheBoard(t *testing.T) {
 	b := make(board, len(contenders))
 	for i, c := range contenders {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				row, err := sitting(&c, newSite(true))
-				require.NoError(t, err)
-				b[i] = row
-			})
+			for range sittings {
+				synctest.Test(t, func(t *testing.T) {
+					row, err := sitting(&c, newSite(true))
+					require.NoError(t, err)
+					b[i] = worst(b[i], row)
+				})
+			}
 		})
 	}
 	if t.Failed() {
@@ -45,7 +52,7 @@ func TestTheBoard(t *testing.T) {
 		require.NoError(t, os.WriteFile(*out, data, 0o600))
 		return
 	}
-	require.NoError(t, check(b, "."))
+	require.NoError(t, check(b, options{dir: "."}))
 }
 
 // even is a board with one verdict in every cell.
@@ -61,23 +68,37 @@ func even(v verdict) board {
 
 func TestCheckFindsWhatHasChanged(t *testing.T) {
 	dir := t.TempDir()
-	assert.ErrorIs(t, check(even(pass), dir), os.ErrNotExist)
+	assert.ErrorIs(t, check(even(pass), options{dir: dir}), os.ErrNotExist)
 
 	require.NoError(t, write(even(pass), options{dir: dir}))
-	require.NoError(t, check(even(pass), dir))
+	require.NoError(t, check(even(pass), options{dir: dir}))
 
 	b := even(pass)
 	b[1][3].Verdict = safe
-	err := check(b, dir)
+	err := check(b, options{dir: dir})
 	require.Error(t, err)
 	want := " says pass for " + contenders[1].name + ", " + faults[3].name + "; this run: safe"
 	assert.Contains(t, err.Error(), markdownFile+want)
 	assert.Contains(t, err.Error(), pictureFile+want)
 
+	require.NoError(t, write(b, options{dir: dir}))
+	require.Error(t, check(even(pass), options{dir: dir}))
 	md, err := os.ReadFile(dir + "/" + markdownFile)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(dir+"/"+markdownFile, []byte(strings.Replace(string(md), ends.text, "no rule", 1)), 0o600))
-	assert.ErrorContains(t, check(even(pass), dir), "the criteria")
+	assert.ErrorContains(t, check(even(pass), options{dir: dir}), "the criteria")
+}
+
+// In real time there is one sitting, which luck may make better than the worst
+// of many, and never worse.
+func TestCheckOfARunInRealTime(t *testing.T) {
+	dir := t.TempDir()
+	b := even(pass)
+	b[4][0].Verdict = partial
+	require.NoError(t, write(b, options{dir: dir}))
+	require.NoError(t, check(even(pass), options{dir: dir, full: true}))
+	b[4][0].Verdict = safe
+	require.Error(t, check(b, options{dir: dir, full: true}))
 }
 
 // live has nothing below safe, whole passes, and what the defaults do not pass
@@ -230,10 +251,10 @@ func TestTheLibrarysWordHasToAgree(t *testing.T) {
 	assert.NotEqual(t, primaryModel, r.model)
 }
 
-// Over sockets the faults are what they are in memory, as far as they take no
-// time.
+// Over sockets the faults are what they are in memory, as far as they hang on no
+// wait.
 func TestTheFaultsOverSockets(t *testing.T) {
-	for _, id := range []string{"1", "3", "4", "5", "8", "8c", "10", "12", "13", "14", "16"} {
+	for _, id := range []string{"3", "5", "8", "8c", "10", "12", "13", "14"} {
 		f := byID(t, id)
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

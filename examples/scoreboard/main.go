@@ -65,7 +65,7 @@ func run(o options) error {
 	fmt.Print(reasons(b))
 	var errs []error
 	if o.check {
-		errs = append(errs, check(b, o.dir))
+		errs = append(errs, check(b, o))
 	}
 	if o.write {
 		errs = append(errs, write(b, o))

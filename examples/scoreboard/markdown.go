@@ -21,7 +21,7 @@ func write(b board, o options) error {
 }
 
 func markdown(b board, o options) string {
-	how := "in memory and on a fake clock, so all waits have their real length and none takes time.\n`go run . -full` does the same over sockets and by the clock on the wall."
+	how := "in memory and on a fake clock, so all waits have their real length and none takes time;\nwaits are drawn by lot, so of twenty sittings each cell's worst counts. `go run . -full` plays one\nover sockets and by the clock on the wall."
 	if o.full {
 		how = "over sockets and by the clock on the wall."
 	}

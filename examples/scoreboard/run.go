@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,6 +64,16 @@ func sitting(c *contender, s *site) ([]cell, error) {
 		row[j] = playOne(a, f, s, c.form)
 	}
 	return row, nil
+}
+
+// worst takes of each cell the worse one. No row yet is better than any.
+func worst(a, b []cell) []cell {
+	for j := range a {
+		if slices.Index(verdicts, a[j].Verdict) >= slices.Index(verdicts, b[j].Verdict) {
+			b[j] = a[j]
+		}
+	}
+	return b
 }
 
 func playOne(a ask, f *fault, s *site, how form) cell {
