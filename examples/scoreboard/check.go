@@ -66,7 +66,9 @@ func differences(file string, b board, was [][]verdict, lucky bool) error {
 			if i < len(was) && j < len(was[i]) {
 				w = was[i][j]
 			}
-			if x := b[i][j]; x.Verdict != w && !(lucky && slices.Index(verdicts, x.Verdict) < slices.Index(verdicts, w)) {
+			x := b[i][j]
+			better := slices.Index(verdicts, x.Verdict) < slices.Index(verdicts, w)
+			if x.Verdict != w && (!lucky || !better) {
 				errs = append(errs, fmt.Errorf("%s says %s for %s, %s; this run: %s (%s; %s)", file, w, c.name, f.name, x.Verdict, x.Got, x.Why))
 			}
 		}
