@@ -50,7 +50,7 @@ func run(ctx context.Context, w io.Writer, only string, short, verbose bool) (fa
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left lies in the temporary directory
 	stub := newStub()
 	defer stub.Close()
 

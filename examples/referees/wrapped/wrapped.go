@@ -17,10 +17,10 @@ import (
 const EnvVar = "SUREFOOT_WRAPPED"
 
 const (
-	// OnceVar, if set, takes the retries away.
+	// OnceVar takes the retries away where it is set.
 	OnceVar = "SUREFOOT_WRAPPED_ONCE"
-	// PlainVar, if set, takes the stack away: what is left is a RoundTripper
-	// that only forwards.
+	// PlainVar takes the stack away where it is set: what is left is a
+	// RoundTripper that only forwards.
 	PlainVar = "SUREFOOT_WRAPPED_PLAIN"
 )
 
@@ -69,8 +69,8 @@ func count() {
 	if err != nil {
 		return // the count falls short, which is seen
 	}
-	defer f.Close()
 	f.WriteString(".") //nolint:errcheck // the same
+	f.Close()          //nolint:errcheck // the same
 }
 
 // CloseIdleConnections closes those of the base.
