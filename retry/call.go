@@ -112,7 +112,7 @@ func (c *call) settle(o *outcome, r *http.Request, f *flight) {
 	connected := f == nil || f.connected.Load()
 	// With a base that reports nothing, everything may have been sent.
 	silent := f != nil && c.t.asked && !f.asked.Load()
-	if connected && f != nil && ending.UnsendableHTTP2(c.req) && f.overHTTP2() {
+	if connected && f != nil && f.overHTTP2() && ending.UnsendableHTTP2(c.req, o.Err) {
 		o.Err = ending.AsRequestError(o.Err)
 	}
 	e := ending.Of(c.req, o.Err)

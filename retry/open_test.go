@@ -99,12 +99,16 @@ func TestARequestThatHTTP2Refuses(t *testing.T) {
 		"a coding":                  func(r *http.Request) { r.Header.Set("Transfer-Encoding", "gzip") },
 		"a host":                    func(r *http.Request) { r.Host = "a b" },
 		"a trailer":                 func(r *http.Request) { r.Trailer = http.Header{"Content-Length": {"1"}} },
+		"more than the peer takes":  func(r *http.Request) { r.Header.Set("X-User", strings.Repeat("x", 2*http.DefaultMaxHeaderBytes)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewUnstartedServer(h)
 			srv.EnableHTTP2 = true
 			srv.StartTLS()
 			defer srv.Close()
+			resp, err := srv.Client().Do(request(t, http.MethodGet, srv.URL, nil)) // the peer's settings have come with it
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
 			for _, base := range []http.RoundTripper{srv.Client().Transport, clone(srv.Client().Transport)} {
 				var attempts []retry.Attempt
 				rt := &retry.Transport{Base: base, Policy: testPolicy(), OnAttempt: func(_ *http.Request, a retry.Attempt) { attempts = append(attempts, a) }}

@@ -62,12 +62,21 @@ func hasControl(s string) bool {
 // isControl reports whether r may not be part of a field value.
 func isControl(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }
 
-// UnsendableHTTP2 reports whether an [http.Transport] refuses req on an HTTP/2
-// connection for a field that is about one connection of HTTP/1 (RFC 9113
-// §8.2.2), for its Host or for the name of a trailer. A proxy that hands on what
-// its client sent makes such requests. HTTP/1 may send them, so that only a
-// request that failed on an HTTP/2 connection is worth asking about.
-func UnsendableHTTP2(req *http.Request) bool {
+// tooManyFields ends the error of a request whose header fields are larger than
+// what an HTTP/2 peer announced that it takes (RFC 9113 §6.5.2). net/http exports
+// none for it, and nothing else knows the limit.
+const tooManyFields = "request header list larger than peer's advertised limit"
+
+// UnsendableHTTP2 reports whether an [http.Transport] refuses req, which failed
+// with err, on an HTTP/2 connection: for a field that is about one connection of
+// HTTP/1 (RFC 9113 §8.2.2), for its Host, for the name of a trailer, or for
+// fields that are too large. A proxy that hands on what its client sent makes
+// such requests. HTTP/1 may send them, so that only a request that failed on an
+// HTTP/2 connection is worth asking about.
+func UnsendableHTTP2(req *http.Request, err error) bool {
+	if strings.HasSuffix(err.Error(), tooManyFields) {
+		return true
+	}
 	host := req.Host
 	if host == "" && req.URL != nil {
 		host = req.URL.Host
