@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,25 +35,28 @@ const (
 const deepestCut = 15
 
 var (
+	setup      sync.Once
 	entryPoint = filepath.Join("node_modules", "@copilotkit", "aimock", "dist", "cli.js")
+	ownNode    = filepath.Join("node_modules", ".bin", "node") // where the system's is too old
 	listening  = regexp.MustCompile(`listening on (http://\S+)`)
 )
 
-// install installs Node.js and the server unless they are there.
-func install(t *testing.T) {
-	_, errNode := exec.LookPath("node")
-	_, errEntry := os.Stat(entryPoint)
-	if errNode == nil && errEntry == nil {
-		return
+// install installs what is missing of the server and of Node.js, and returns the
+// Node.js to run it with.
+func install(t *testing.T) (node string) {
+	setup.Do(func() {
+		out, err := exec.CommandContext(t.Context(), "./setup.sh").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+	if _, err := os.Stat(ownNode); err == nil {
+		return ownNode
 	}
-	out, err := exec.CommandContext(t.Context(), "./setup.sh").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	return "node"
 }
 
 // aimock starts the server and returns its URL.
 func aimock(t *testing.T) string {
-	install(t)
-	cmd := exec.CommandContext(t.Context(), "node", entryPoint, "--port", "0", "--chunk-size", chunkSize, "--strict", "--fixtures", fixtures(t))
+	cmd := exec.CommandContext(t.Context(), install(t), entryPoint, "--port", "0", "--chunk-size", chunkSize, "--strict", "--fixtures", fixtures(t))
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	cmd.Stderr = cmd.Stdout

@@ -13,39 +13,58 @@ import (
 var differencesFile string
 
 // difference is a test that ends otherwise over the stack, with its results in
-// every run. plain are those over a RoundTripper that only forwards.
+// every run. plain are those over a RoundTripper that only forwards, the
+// control.
 type difference struct {
 	suite, test, name string // test is the package's directory and the name
 	bare, over, plain []string
 }
 
 func (d *difference) String() string {
-	return fmt.Sprintf("%s %s: bare %s, over the stack %s", d.suite, d.test, strings.Join(d.bare, " "), strings.Join(d.over, " "))
+	text := fmt.Sprintf("%s %s: bare %s, over the stack %s", d.suite, d.test, strings.Join(d.bare, " "), strings.Join(d.over, " "))
+	if len(d.plain) > 0 {
+		text += ", over one that only forwards " + strings.Join(d.plain, " ")
+	}
+	return text
 }
 
-// general reports whether a RoundTripper that only forwards makes a difference,
-// too: the test wants an *http.Transport, or what only that can do.
+// general reports whether the control ended in every way in which the stack
+// did: the test wants an *http.Transport, or what only that can do.
 func (d *difference) general() bool {
-	return len(d.plain) > 0 && !slices.ContainsFunc(d.plain, func(r string) bool { return slices.Contains(d.bare, r) })
+	return within(d.over, slices.Concat(d.bare, d.plain))
 }
 
-// unsteady reports whether some run over the stack ended as some bare one did.
+// unsteady reports whether it did not come back: no later run over the stack
+// ended as no bare one did.
 func (d *difference) unsteady() bool {
-	return slices.ContainsFunc(d.over, func(r string) bool { return slices.Contains(d.bare, r) })
+	return len(d.over) > 1 && within(d.over[1:], d.bare)
+}
+
+func within(some, all []string) bool {
+	return !slices.ContainsFunc(some, func(r string) bool { return !slices.Contains(all, r) })
 }
 
 // differences are the listed ones: "suite test" and the reason. A test's name
 // stands for its subtests, too.
 type differences map[string]string
 
-// hang begins the reason of a test that hangs over the stack: it is not run.
-const hang = "hangs, "
+const (
+	// hang begins the reason of a test that hangs over the stack: it is not run.
+	hang = "hangs, "
+	// anyRoundTripper begins the reason of a test that ends so over every
+	// RoundTripper that is not an *http.Transport: the control has to show it.
+	anyRoundTripper = "any RoundTripper, "
+)
 
-// hanging returns a pattern for -test.skip of a suite's tests that hang.
-func (k differences) hanging(suite string) string {
+// never returns a pattern for -test.skip of the tests of a suite that are not
+// run: those that hang over the stack, and what the suite skips.
+func (k differences) never(s suite) string {
 	var names []string
+	for _, test := range s.skip {
+		names = append(names, "^"+test+"$")
+	}
 	for name, reason := range k {
-		if test, ok := strings.CutPrefix(name, suite+" "); ok && strings.HasPrefix(reason, hang) {
+		if test, ok := strings.CutPrefix(name, s.name+" "); ok && strings.HasPrefix(reason, hang) {
 			names = append(names, "^"+test+"$")
 		}
 	}
@@ -70,15 +89,30 @@ func readDifferences(text string) (differences, error) {
 	return known, nil
 }
 
-func (k differences) explains(d *difference) bool {
+// line returns the list's line for a difference, "" for none.
+func (k differences) line(d *difference) string {
 	for name := d.test; ; {
-		if _, ok := k[d.suite+" "+name]; ok {
-			return true
+		if line := d.suite + " " + name; k[line] != "" {
+			return line
 		}
 		cut := strings.LastIndex(name, "/")
 		if cut < 0 {
-			return false
+			return ""
 		}
 		name = name[:cut]
 	}
+}
+
+// outdated returns the lines of a suite that should have matched a difference
+// and did not. What hangs is not run, and what any RoundTripper can do may be a
+// matter of luck.
+func (k differences) outdated(suite string, matched []string) []string {
+	var lines []string
+	for line, reason := range k {
+		if strings.HasPrefix(line, suite+" ") && !strings.HasPrefix(reason, hang) && !strings.HasPrefix(reason, anyRoundTripper) && !slices.Contains(matched, line) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/surefoot-go/surefoot/examples/referees/wrapped"
 )
@@ -24,35 +22,59 @@ type referee struct {
 }
 
 func (r *referee) judge(ctx context.Context, dir string) (tally, error) {
-	dir = filepath.Join(dir, strings.ReplaceAll(r.suite.name, "/", "_"))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return tally{}, err
-	}
-	prepare := workspace
-	if r.suite.standard() {
-		prepare = shadow
-	}
-	programs, err := prepare(ctx, r.suite, dir)
+	programs, dir, err := r.prepare(ctx, dir)
 	if err != nil {
 		return tally{}, err
 	}
 	if err := compile(ctx, dir, programs); err != nil {
 		return tally{}, err
 	}
-	var t tally
+	var sum tally
 	for i, p := range programs {
-		t.add(r.compare(ctx, binaryOf(dir, i), dir, p))
+		sum.add(r.compare(ctx, &trial{referee: r, program: p, binary: binaryOf(dir, i), home: dir}))
 		if ctx.Err() != nil {
-			return t, ctx.Err()
+			return sum, ctx.Err()
 		}
 	}
-	return t, nil
+	if sum.calls == 0 {
+		return sum, errors.New("no call went over the stack")
+	}
+	sum.outdated = r.known.outdated(r.suite.name, sum.matched)
+	return sum, nil
+}
+
+// prepare makes a copy of the suite in a directory of its own below dir.
+func (r *referee) prepare(ctx context.Context, dir string) ([]program, string, error) {
+	dir = filepath.Join(dir, strings.ReplaceAll(r.suite.name, "/", "_"))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", err
+	}
+	prepare := workspace
+	if r.suite.standard() {
+		prepare = shadow
+	}
+	programs, err := prepare(ctx, r.suite, dir)
+	return programs, dir, err
+}
+
+// download fetches every module that the suite is compiled from.
+func (r *referee) download(ctx context.Context, dir string) error {
+	programs, _, err := r.prepare(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if _, err := goCommand(ctx, p.from, p.env, "list", "-deps", "-test", p.path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func binaryOf(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("%d.test", i)) }
 
-// compile builds the test binaries, two at a time: most of
-// the work is linking. Without -trimpath the next run would compile it all again.
+// compile builds the test binaries, two at a time: most of the work is linking.
+// Without -trimpath the next run would compile it all again.
 func compile(ctx context.Context, dir string, programs []program) error {
 	var wait sync.WaitGroup
 	places := make(chan struct{}, 2)
@@ -68,50 +90,107 @@ func compile(ctx context.Context, dir string, programs []program) error {
 	return errors.Join(errs...)
 }
 
-// compare runs one package's tests both ways. What differs is run twice more,
-// both ways and over a RoundTripper that only forwards: a test that then ends
-// the same way in both is unsteady, and no difference.
-func (r *referee) compare(ctx context.Context, binary, dir string, p program) tally {
-	calls := binary + ".calls"
-	never := r.known.hanging(r.suite.name)
-	test := func(pattern, calls string, more ...string) (results, string) {
-		return runBinary(ctx, binary, p, r.suite, pattern, never, append(environment(dir, r.stub, calls), more...))
-	}
-	both := func(pattern string) (bare, over results, printed string) {
-		var wait sync.WaitGroup
-		wait.Go(func() { bare, _ = test(pattern, "") })
-		over, printed = test(pattern, calls)
-		wait.Wait()
-		return bare, over, printed
-	}
-	bare, over, printed := both("")
-	t := tally{tests: len(bare), calls: fileSize(calls)}
-	for _, result := range bare {
-		t.counts[index(result)]++
-	}
-	differ := r.found(p, bare, over)
-	for range 2 {
-		if len(differ) == 0 {
-			break
+// compare runs one package's tests both ways. What differs and is not listed is
+// run again, and over a RoundTripper that only forwards.
+func (r *referee) compare(ctx context.Context, t *trial) tally {
+	bare, over := t.both(ctx, "")
+	sum := tally{tests: len(bare), calls: fileSize(t.calls())}
+	for name, result := range bare {
+		sum.counts[index(result)]++
+		if result == "FAIL" || result == crashed {
+			sum.bareFailed = append(sum.bareFailed, t.program.name+"."+name)
 		}
-		bare, over, again := both(topLevel(differ))
-		plain, _ := test(topLevel(differ), os.DevNull, wrapped.PlainVar+"=1")
-		printed += again
+	}
+	var open []*difference
+	for _, d := range t.found(bare, over) {
+		line := r.known.line(d)
+		if line != "" {
+			sum.matched = append(sum.matched, line)
+		}
+		if line == "" || strings.HasPrefix(r.known[line], anyRoundTripper) {
+			open = append(open, d)
+			continue
+		}
+		sum.explained = append(sum.explained, d)
+	}
+	t.again(ctx, open)
+	t.control(ctx, open)
+	for _, d := range open {
+		sum.place(d, r.known, excerpt(t.printed, d.name))
+	}
+	return sum
+}
+
+const (
+	// repeats is how often what differs and is not listed is run again.
+	repeats = 3
+	// controls is how often the control is run at most for what any
+	// RoundTripper is said to do: some of that is a race.
+	controls = 8
+)
+
+// trial is a package's test binary with what it printed over the stack.
+type trial struct {
+	*referee
+	program      program
+	binary, home string
+	printed      string
+}
+
+// calls is the file that counts the calls of the stack.
+func (t *trial) calls() string { return t.binary + ".calls" }
+
+// run runs the tests that match. calls is "" for a bare run.
+func (t *trial) run(ctx context.Context, pattern, calls string, env ...string) (results, string) {
+	env = append(environment(t.home, t.stub, calls), env...)
+	return runBinary(ctx, t.binary, t.program, t.suite, pattern, t.known.never(t.suite), env)
+}
+
+// both runs the tests bare and over the stack, at the same time.
+func (t *trial) both(ctx context.Context, pattern string) (bare, over results) {
+	var wait sync.WaitGroup
+	wait.Go(func() { bare, _ = t.run(ctx, pattern, "") })
+	over, printed := t.run(ctx, pattern, t.calls())
+	wait.Wait()
+	t.printed += printed
+	return bare, over
+}
+
+// again adds to differences what later runs come to.
+func (t *trial) again(ctx context.Context, differ []*difference) {
+	if len(differ) == 0 {
+		return
+	}
+	for range repeats {
+		bare, over := t.both(ctx, topLevel(differ))
 		for _, d := range differ {
-			d.bare, d.over, d.plain = append(d.bare, get(bare, d.name)), append(d.over, get(over, d.name)), append(d.plain, get(plain, d.name))
+			d.bare, d.over = append(d.bare, get(bare, d.name)), append(d.over, get(over, d.name))
 		}
 	}
-	for _, d := range differ {
-		t.place(d, r.known, excerpt(printed, d.name))
+}
+
+// control adds what a RoundTripper that only forwards comes to, until that
+// explains the difference.
+func (t *trial) control(ctx context.Context, differ []*difference) {
+	for range controls {
+		differ = slices.DeleteFunc(slices.Clone(differ), func(d *difference) bool {
+			return d.general() || d.unsteady() && t.known.line(d) == ""
+		})
+		if len(differ) == 0 || ctx.Err() != nil {
+			return
+		}
+		plain, _ := t.run(ctx, topLevel(differ), os.DevNull, wrapped.PlainVar+"=1")
+		for _, d := range differ {
+			d.plain = append(d.plain, get(plain, d.name))
+		}
 	}
-	return t
 }
 
 // found returns the differences of a first run.
-func (r *referee) found(p program, bare, over results) []*difference {
+func (t *trial) found(bare, over results) []*difference {
 	var found []*difference
 	for _, name := range leaves(diff(bare, over)) {
-		found = append(found, &difference{suite: r.suite.name, name: name, test: strings.TrimPrefix(p.name+"."+name, ".."),
+		found = append(found, &difference{suite: t.suite.name, name: name, test: strings.TrimPrefix(t.program.name+"."+name, ".."),
 			bare: []string{get(bare, name)}, over: []string{get(over, name)}})
 	}
 	return found
@@ -178,70 +257,4 @@ func excerpt(printed, name string) string {
 		}
 	}
 	return ""
-}
-
-// tally is what came of a suite.
-type tally struct {
-	tests       int
-	calls       int    // that went through a stack
-	counts      [4]int // bare: passed, failed, skipped, crashed
-	explained   []*difference
-	general     []*difference
-	unsteady    []*difference
-	unexplained []*difference
-	output      []string // of the unexplained
-}
-
-func index(result string) int {
-	return max(0, slices.Index([]string{"PASS", "FAIL", "SKIP", crashed}, result))
-}
-
-func (t *tally) place(d *difference, known differences, output string) {
-	switch {
-	case known.explains(d):
-		t.explained = append(t.explained, d)
-	case d.general():
-		t.general = append(t.general, d)
-	case d.unsteady():
-		t.unsteady = append(t.unsteady, d)
-	default:
-		t.unexplained = append(t.unexplained, d)
-		t.output = append(t.output, output)
-	}
-}
-
-func (t *tally) add(o tally) {
-	t.tests += o.tests
-	t.calls += o.calls
-	for i, n := range o.counts {
-		t.counts[i] += n
-	}
-	t.explained = append(t.explained, o.explained...)
-	t.general = append(t.general, o.general...)
-	t.unsteady = append(t.unsteady, o.unsteady...)
-	t.unexplained = append(t.unexplained, o.unexplained...)
-	t.output = append(t.output, o.output...)
-}
-
-func (t *tally) print(w io.Writer, name string, took time.Duration, verbose bool) {
-	fmt.Fprintf(w, "%-18s %5d tests, %d calls over the stack; bare %d passed, %d failed, %d skipped, %d crashed; %d differ: %d explained, %d over any RoundTripper, %d unsteady, %d unexplained",
-		name, t.tests, t.calls, t.counts[0], t.counts[1], t.counts[2], t.counts[3],
-		len(t.explained)+len(t.general)+len(t.unsteady)+len(t.unexplained), len(t.explained), len(t.general), len(t.unsteady), len(t.unexplained))
-	if took == 0 { // the sum repeats no details
-		fmt.Fprintln(w)
-		return
-	}
-	fmt.Fprintf(w, " (%.0fs)\n", took.Seconds())
-	for _, d := range t.general {
-		fmt.Fprintf(w, "  over any    %s\n", d)
-	}
-	for _, d := range t.unsteady {
-		fmt.Fprintf(w, "  unsteady    %s\n", d)
-	}
-	for i, d := range t.unexplained {
-		fmt.Fprintf(w, "  UNEXPLAINED %s\n", d)
-		if verbose {
-			fmt.Fprintln(w, t.output[i])
-		}
-	}
 }

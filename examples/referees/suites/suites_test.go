@@ -55,15 +55,23 @@ func TestOnlyTheInnermostTestDiffers(t *testing.T) {
 func TestADifferenceIsExplainedByItsLineOrItsParents(t *testing.T) {
 	known, err := readDifferences("# comment\n\ns TestA: why\ns dir.TestB/one: why\ns TestH: hangs, why\n")
 	require.NoError(t, err)
-	for test, want := range map[string]bool{"TestA": true, "TestA/one/two": true, "dir.TestB/one": true, "dir.TestB": false, "TestC": false} {
-		assert.Equal(t, want, known.explains(&difference{suite: "s", test: test}), test)
+	for test, want := range map[string]string{"TestA": "s TestA", "TestA/one/two": "s TestA", "dir.TestB/one": "s dir.TestB/one", "dir.TestB": "", "TestC": ""} {
+		assert.Equal(t, want, known.line(&difference{suite: "s", test: test}), test)
 	}
-	assert.False(t, known.explains(&difference{suite: "other", test: "TestA"}))
-	assert.Equal(t, "^TestH$", known.hanging("s"))
+	assert.Empty(t, known.line(&difference{suite: "other", test: "TestA"}))
+	assert.Equal(t, "^TestS$|^TestH$", known.never(suite{name: "s", skip: []string{"TestS"}}))
 	for _, line := range []string{"s TestA", "s TestA: ", "TestA: why"} {
 		_, err := readDifferences(line)
 		assert.ErrorContains(t, err, "line 1", line)
 	}
+}
+
+func TestALineThatMatchesNothingIsOutdated(t *testing.T) {
+	known, err := readDifferences("s TestA: why\ns TestB: why\ns TestC: any RoundTripper, why\ns TestH: hangs, why\nother TestA: why\n")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"s TestB"}, known.outdated("s", []string{"s TestA"}))
+	assert.True(t, (&tally{outdated: []string{"s TestB"}}).failed())
+	assert.False(t, (&tally{matched: []string{"s TestA"}}).failed())
 }
 
 func TestTheListedDifferencesAreOfSuitesThatRun(t *testing.T) {
@@ -78,17 +86,36 @@ func TestTheListedDifferencesAreOfSuitesThatRun(t *testing.T) {
 	}
 }
 
-func TestAnUnexplainedDifferenceIsOneThatNothingElseExplains(t *testing.T) {
-	for name, d := range map[string]*difference{
-		"unexplained": {bare: []string{"PASS", "PASS"}, over: []string{"FAIL", "FAIL"}, plain: []string{"PASS"}},
-		"general":     {bare: []string{"PASS", "PASS"}, over: []string{"FAIL", "FAIL"}, plain: []string{"FAIL"}},
-		"unsteady":    {bare: []string{"PASS", "FAIL"}, over: []string{"FAIL", "FAIL"}, plain: []string{"PASS"}},
+func TestADifferenceThatIsNotListedIsUnexplainedUnlessItDoesNotComeBack(t *testing.T) {
+	known, err := readDifferences("s TestAny: any RoundTripper, why")
+	require.NoError(t, err)
+	pass, fail := []string{"PASS", "PASS"}, []string{"FAIL", "FAIL"}
+	for name, row := range map[string]struct {
+		d    difference
+		want [3]int // any RoundTripper's, did not come back, unexplained
+	}{
+		"comes back":                      {difference{test: "TestA", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
+		"comes back, in the control too":  {difference{test: "TestA", bare: pass, over: fail, plain: fail}, [3]int{0, 0, 1}},
+		"comes back in one run of two":    {difference{test: "TestA", bare: []string{"PASS", "PASS", "PASS"}, over: []string{"FAIL", "PASS", "FAIL"}}, [3]int{0, 0, 1}},
+		"does not come back":              {difference{test: "TestA", bare: pass, over: []string{"FAIL", "PASS"}}, [3]int{0, 1, 0}},
+		"bare is no better":               {difference{test: "TestA", bare: []string{"PASS", "FAIL"}, over: fail}, [3]int{0, 1, 0}},
+		"listed, the control shows it":    {difference{test: "TestAny", bare: pass, over: fail, plain: []string{"PASS", "FAIL"}}, [3]int{1, 0, 0}},
+		"listed, the control shows other": {difference{test: "TestAny", bare: pass, over: []string{"CRASH"}, plain: fail}, [3]int{0, 0, 1}},
+		"listed, the control passes":      {difference{test: "TestAny", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
 	} {
 		var sum tally
-		sum.place(d, nil, "")
-		assert.Equal(t, map[string][3]int{"unexplained": {1, 0, 0}, "general": {0, 1, 0}, "unsteady": {0, 0, 1}}[name],
-			[3]int{len(sum.unexplained), len(sum.general), len(sum.unsteady)}, name)
+		row.d.suite = "s"
+		sum.place(&row.d, known, "")
+		assert.Equal(t, row.want, [3]int{len(sum.general), len(sum.unsteady), len(sum.unexplained)}, name)
+		assert.Equal(t, row.want[2] > 0, sum.failed(), name)
 	}
+}
+
+func TestAModuleOfAnotherHashIsRefused(t *testing.T) {
+	s := all()[0]
+	s.sum = "h1:other"
+	_, err := workspace(t.Context(), s, t.TempDir())
+	assert.ErrorContains(t, err, "h1:other")
 }
 
 // What is added to the shadow of GOROOT must not land in the real one.

@@ -52,9 +52,12 @@ func workspace(ctx context.Context, s suite, dir string) ([]program, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mod struct{ Dir string }
+	var mod struct{ Dir, Sum string }
 	if err := json.Unmarshal(out, &mod); err != nil {
 		return nil, err
+	}
+	if mod.Sum != s.sum {
+		return nil, fmt.Errorf("%s@%s has the hash %s, and not %s", s.module, s.version, mod.Sum, s.sum)
 	}
 	own, err := directoryOf(ctx, wrappedPackage)
 	if err != nil {
