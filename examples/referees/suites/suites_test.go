@@ -94,14 +94,14 @@ func TestADifferenceThatIsNotListedIsUnexplainedUnlessItDoesNotComeBack(t *testi
 		d    difference
 		want [3]int // any RoundTripper's, did not come back, unexplained
 	}{
-		"comes back":                      {difference{test: "TestA", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
-		"comes back, in the control too":  {difference{test: "TestA", bare: pass, over: fail, plain: fail}, [3]int{0, 0, 1}},
-		"comes back in one run of two":    {difference{test: "TestA", bare: []string{"PASS", "PASS", "PASS"}, over: []string{"FAIL", "PASS", "FAIL"}}, [3]int{0, 0, 1}},
-		"does not come back":              {difference{test: "TestA", bare: pass, over: []string{"FAIL", "PASS"}}, [3]int{0, 1, 0}},
-		"bare is no better":               {difference{test: "TestA", bare: []string{"PASS", "FAIL"}, over: fail}, [3]int{0, 1, 0}},
-		"listed, the control shows it":    {difference{test: "TestAny", bare: pass, over: fail, plain: []string{"PASS", "FAIL"}}, [3]int{1, 0, 0}},
-		"listed, another subtest panics":  {difference{test: "TestAny", bare: pass, over: fail, plain: []string{"MISSING"}}, [3]int{1, 0, 0}},
-		"listed, the control passes":      {difference{test: "TestAny", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
+		"comes back":                     {difference{test: "TestA", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
+		"comes back, in the control too": {difference{test: "TestA", bare: pass, over: fail, plain: fail}, [3]int{0, 0, 1}},
+		"comes back in one run of two":   {difference{test: "TestA", bare: []string{"PASS", "PASS", "PASS"}, over: []string{"FAIL", "PASS", "FAIL"}}, [3]int{0, 0, 1}},
+		"does not come back":             {difference{test: "TestA", bare: pass, over: []string{"FAIL", "PASS"}}, [3]int{0, 1, 0}},
+		"bare is no better":              {difference{test: "TestA", bare: []string{"PASS", "FAIL"}, over: fail}, [3]int{0, 1, 0}},
+		"listed, the control shows it":   {difference{test: "TestAny", bare: pass, over: fail, plain: []string{"PASS", "FAIL"}}, [3]int{1, 0, 0}},
+		"listed, another subtest panics": {difference{test: "TestAny", bare: pass, over: fail, plain: []string{"MISSING"}}, [3]int{1, 0, 0}},
+		"listed, the control passes":     {difference{test: "TestAny", bare: pass, over: fail, plain: pass}, [3]int{0, 0, 1}},
 	} {
 		var sum tally
 		row.d.suite = "s"
