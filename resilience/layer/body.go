@@ -47,17 +47,21 @@ func (b *Prefix) InMemory() bool { return b.Err != nil }
 // first error of Read, io.EOF included, at a panic in it, or at Close. release
 // may be called more than once and from any goroutine. A body that is nil or
 // empty has ended already. What can be written to, as the body of a 101 can,
-// still can.
+// still can, and where it has a CloseWrite of its own, so has what is returned.
 func AtEnd(body io.ReadCloser, release func()) io.ReadCloser {
 	if body == nil || body == http.NoBody {
 		release()
 		return body
 	}
 	b := &endBody{ReadCloser: body, release: release}
-	if w, ok := body.(io.Writer); ok {
-		return &endConn{b, w}
+	w, ok := body.(io.Writer)
+	if !ok {
+		return b
 	}
-	return b
+	if half, ok := body.(halfCloser); ok {
+		return &endHalf{endConn{b, w}, half}
+	}
+	return &endConn{b, w}
 }
 
 type endBody struct {
@@ -86,4 +90,14 @@ func (b *endBody) Close() error {
 type endConn struct {
 	*endBody
 	io.Writer
+}
+
+// halfCloser ends one direction of a connection: the other side reads io.EOF and
+// can still answer.
+type halfCloser interface{ CloseWrite() error }
+
+// endHalf keeps CloseWrite, too.
+type endHalf struct {
+	endConn
+	halfCloser
 }

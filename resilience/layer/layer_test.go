@@ -218,3 +218,28 @@ func TestAtEndKeepsAWriter(t *testing.T) {
 	_, ok = layer.AtEnd(io.NopCloser(strings.NewReader("x")), func() {}).(io.Writer)
 	assert.False(t, ok, "no other body is")
 }
+
+type half struct {
+	conn
+	closed *int
+}
+
+func (h half) CloseWrite() error { *h.closed++; return nil }
+
+func TestAtEndKeepsCloseWrite(t *testing.T) {
+	t.Parallel()
+	type closeWriter interface{ CloseWrite() error }
+	closed, released := 0, 0
+	b := layer.AtEnd(half{conn{io.NopCloser(strings.NewReader("x")), io.Discard}, &closed}, func() { released++ })
+	require.Implements(t, (*io.Writer)(nil), b)
+	require.Implements(t, (*closeWriter)(nil), b)
+	require.NoError(t, b.(closeWriter).CloseWrite())
+	assert.Equal(t, 1, closed)
+	assert.Zero(t, released, "the other half goes on")
+	data, err := io.ReadAll(b)
+	require.NoError(t, err)
+	assert.Equal(t, "x", string(data))
+	assert.Equal(t, 1, released)
+	require.NoError(t, b.Close())
+	assert.NotImplements(t, (*closeWriter)(nil), layer.AtEnd(conn{io.NopCloser(strings.NewReader("")), io.Discard}, func() {}))
+}
