@@ -54,7 +54,7 @@ func (c *call) readBody(req, r *http.Request) error {
 		}
 		known := rd
 		rd = &c.reading
-		if err := rd.read(c, req, known, layer.MaxBody, false); err != nil {
+		if err := rd.read(c.within(), req, known, layer.MaxBody, false); err != nil {
 			return err
 		}
 	}
@@ -65,13 +65,16 @@ func (c *call) readBody(req, r *http.Request) error {
 			r.Body = layer.NewBody(rd.data)
 		}
 		r.ContentLength = int64(len(rd.data))
-		if r.GetBody = nil; rd.repeats {
+		switch {
+		case !rd.repeats:
+			r.GetBody = nil
+		case r.GetBody == nil: // else the retry has it give what Body holds
 			r.GetBody = layer.Copies(rd.data)
 		}
 	case rd.upload != nil:
 		r.Body = rd.upload
 		if req.GetBody != nil {
-			r.GetBody = rd.again(c, req.GetBody)
+			r.GetBody = rd.again(c.within(), req.GetBody)
 		}
 	default:
 		r.Body = noted(req)

@@ -19,7 +19,7 @@ import (
 // call is the state of one call. It is itself the context under which the
 // call's attempts run, so that every layer finds it without a look-up table.
 type call struct {
-	context.Context // the caller's, or one that startTimer made of it
+	context.Context // the caller's
 
 	t           *Transport
 	caller      context.Context
@@ -38,7 +38,9 @@ type call struct {
 	place       place
 	open        *breaker.OpenError // written before the response is handed out
 
-	timer *layer.Limit // of Policy.Timeout; nil: none
+	limit    layer.Limit // a context under the call
+	limited  bool        // it is open
+	upgraded bool        // the body of a 101 has the limit's context, not the call
 
 	mu       sync.Mutex
 	rec      Call             // guarded by mu
@@ -121,54 +123,33 @@ func (c *call) takeBack() {
 	c.rec.Accepted, c.rec.FirstEvent = b.accepted, b.firstEvent
 }
 
-// startTimer bounds the call by Policy.Timeout until its answer is handed out.
-func (c *call) startTimer() {
+// bound puts the call under Policy.Timeout, until its answer is handed out.
+func (c *call) bound() {
 	if d := c.t.policy.Timeout; d > 0 {
-		c.timer = layer.NewLimit(c.caller, d, c.limit())
-		c.Context = c.timer
+		c.limited = true
+		c.limit.Open(c)
+		c.limit.Start(d, c.timeout())
 	}
 }
 
-// liftTimer ends the call's time limit; false if it had passed already.
-func (c *call) liftTimer() bool { return c.timer == nil || c.timer.Stop() }
+// within returns the call's context with its limit, if it has one.
+func (c *call) within() context.Context {
+	if c.limited {
+		return &c.limit
+	}
+	return c
+}
 
-// timedOut reports whether the call's time limit has ended it.
-func (c *call) timedOut() bool { return c.timer != nil && c.timer.Fired() }
+// inTime ends the call's time limit; false if it had passed already.
+func (c *call) inTime() bool { return !c.limited || c.limit.Stop() }
 
-// release frees the context of startTimer.
+// release frees what the call holds.
 func (c *call) release() {
 	c.place.giveBack()
-	if c.timer != nil {
-		c.timer.Release()
+	if c.limited && !c.upgraded {
+		c.limit.Release()
 	}
 }
-
-// deadline is the limit that Policy.Timeout puts on the call's waits.
-func deadline(req *http.Request) (time.Time, bool) {
-	c := callOf(req.Context())
-	if c == nil || c.timer == nil {
-		return time.Time{}, false
-	}
-	return c.start.Add(c.t.policy.Timeout), true
-}
-
-func permit(req *http.Request) *breaker.Permit {
-	if c := callOf(req.Context()); c != nil {
-		return &c.permit
-	}
-	return new(breaker.Permit)
-}
-
-// inspect hands the layers below what the call layer has read already.
-func inspect(req *http.Request) wire.Request {
-	c := callOf(req.Context())
-	if c == nil || c.passthrough {
-		return wire.Request{Format: wire.Unknown}
-	}
-	return c.wire
-}
-
-func lenient(req *http.Request) bool { return flag(req.Context(), lenientKey{}) }
 
 // request is the caller's request under the call's context, for responses.
 func (c *call) request() *http.Request { return c.orig.WithContext(c) }
@@ -179,7 +160,7 @@ func (c *call) callerGone() bool {
 	return ending.Under(c.caller, c.canceled, nil).By != ending.Upstream
 }
 
-// limit is the error of Policy.Timeout.
-func (c *call) limit() *ending.TimeoutError {
+// timeout is the error of Policy.Timeout.
+func (c *call) timeout() *ending.TimeoutError {
 	return &ending.TimeoutError{What: "timeout", After: c.t.policy.Timeout}
 }

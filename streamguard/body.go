@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -33,6 +32,7 @@ const (
 // A guardBody is one stream: held back by hold, then relayed by Read.
 type guardBody struct {
 	g      *Guard
+	call   Call // nil: the layer is used alone
 	req    *http.Request
 	format *wire.Format
 	st     *wire.Stream
@@ -66,16 +66,15 @@ type guardBody struct {
 	end     End
 }
 
-func newGuardBody(g *Guard, req *http.Request, resp *http.Response, f *wire.Format) *guardBody {
-	b := &guardBody{g: g, req: req, format: f}
+func newGuardBody(g *Guard, call Call, req *http.Request, resp *http.Response, f *wire.Format) *guardBody {
+	b := &guardBody{g: g, call: call, req: req, format: f}
 	b.src.body = withIdle(resp, g.Policy.IdleTimeout)
 	return b
 }
 
 // load starts the stream with what was read of it.
 func (b *guardBody) load(o opening) {
-	lenient := b.g.Lenient != nil && b.g.Lenient(b.req)
-	b.st = b.format.NewStream(wire.StreamOptions{Lenient: lenient, Words: b.g.Words})
+	b.st = b.format.NewStream(wire.StreamOptions{Lenient: b.lenient(), Words: b.g.Words})
 	b.endless = b.st.Complete()
 	b.chunk().b = o.head
 	b.srcErr = o.err
@@ -167,9 +166,7 @@ func (b *guardBody) note(m wire.Mark) {
 	if m&wire.MarkData != 0 && !b.seen {
 		b.seen = true
 		b.first.stop()
-		if b.g.OnFirst != nil {
-			layer.Hook(b.g.Logger, "OnFirst", func() { b.g.OnFirst(b.req) })
-		}
+		b.onFirst()
 	}
 	switch {
 	case b.limit >= limitLinger:

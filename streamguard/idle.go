@@ -56,12 +56,13 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodHead
 }
 
-// withIdle bounds the body of resp, unless a layer below has done so already.
+// withIdle bounds the body of resp, unless a layer below has done so already or
+// it reads from memory.
 // The length of a stream is not believed, whatever a base says, and one of 0 is
 // as unknown as -1: many a transport that is not net/http's leaves the field
 // alone.
 func withIdle(resp *http.Response, timeout time.Duration) io.ReadCloser {
-	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
+	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() || layer.Known(resp.Body) {
 		return resp.Body
 	}
 	b := &idleBody{timeout: timeout, left: resp.ContentLength}

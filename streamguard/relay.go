@@ -3,7 +3,6 @@ package streamguard
 import (
 	"net/http"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -49,7 +48,7 @@ func (b *guardBody) leave(n int, err error, returned bool) {
 	end := b.end
 	b.mu.Unlock()
 	if tell {
-		b.tell(end)
+		b.onEnd(end)
 	}
 }
 
@@ -63,12 +62,6 @@ func (b *guardBody) sum() {
 		b.end.Failure, b.end.Err = f, b.inBand(f)
 	}
 	b.end.Complete = b.end.Failure == nil && b.complete()
-}
-
-func (b *guardBody) tell(end End) {
-	if b.g.OnEnd != nil {
-		layer.Hook(b.g.Logger, "OnEnd", func() { b.g.OnEnd(b.req, end) })
-	}
 }
 
 func (b *guardBody) read(p []byte) (int, error) {
@@ -211,7 +204,7 @@ func (b *guardBody) Close() (err error) {
 				end.Err = errPanicked
 			}
 		}
-		b.tell(end)
+		b.onEnd(end)
 	}()
 	err = b.src.close()
 	done = true

@@ -60,6 +60,7 @@ type judge struct {
 	format    *wire.Format
 	deferred  bool // the request asked for its answer later
 	words     *wire.Vocabulary
+	call      Call // nil: the layer is used alone
 	onVerdict func(*http.Request, *http.Response, Report)
 	logger    *slog.Logger
 }
@@ -208,12 +209,6 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	resp.Request = carrier.WithContext(context.WithValue(carrier.Context(), reportKey{}, &r))
 	j.report(req, resp, r)
 	return resp
-}
-
-func (j *judge) report(req *http.Request, resp *http.Response, r Report) {
-	if j.onVerdict != nil {
-		layer.Hook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
-	}
 }
 
 // readUpTo reads on from o until more than limit bytes are there (over is true,

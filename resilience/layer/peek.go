@@ -24,9 +24,9 @@ var errPanicked = errors.New("reading the body panicked")
 // inMemory is what bodies implement of which no Read waits for anybody.
 type inMemory interface{ InMemory() bool }
 
-func isInMemory(body io.Reader) bool {
+func isInMemory(body io.ReadCloser) bool {
 	m, ok := body.(inMemory)
-	return ok && m.InMemory() || body == http.NoBody
+	return ok && m.InMemory() || body == http.NoBody || Known(body)
 }
 
 // Peek reads the head of resp's body, up to limit bytes and for at most wait,
