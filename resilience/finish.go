@@ -40,8 +40,7 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 // fail ends the call without an upstream's answer: with a typed error, or
 // with a response where the policy wants one.
 func (c *call) fail(err error) (*http.Response, error) {
-	var open *breaker.OpenError
-	if errors.As(err, &open) {
+	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
 		c.open = open
 		c.nameModel()
 		c.conclude(OutcomeRejected, open.HTTPStatus(), rejectionReason(open), err)

@@ -48,7 +48,7 @@ type call struct {
 	judged   bool             // guarded by mu; the answer was inspected whole
 	end      *streamguard.End // guarded by mu; how the guarded stream ended
 	done     bool             // guarded by mu
-	before   *aside           // guarded by mu; nil: nothing was dropped
+	before   aside            // guarded by mu
 	attempts [1]retry.Attempt
 	body     body // of the one response that is handed out
 }
@@ -90,7 +90,7 @@ func (c *call) snapshot() Call {
 
 // aside is what was known of an answer that was dropped for another attempt.
 type aside struct {
-	attempts   int // by then
+	attempts   int // by then; 0: nothing was dropped
 	failure    *wire.Failure
 	judged     bool
 	end        *streamguard.End
@@ -103,7 +103,7 @@ type aside struct {
 
 // setAside makes room for what the next attempt brings. mu is held.
 func (c *call) setAside() {
-	c.before = &aside{
+	c.before = aside{
 		len(c.rec.Attempts), c.failure, c.judged, c.end,
 		c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent,
 	}
@@ -114,8 +114,8 @@ func (c *call) setAside() {
 // takeBack is for a call whose next attempt never came, so that the dropped
 // answer goes back after all. mu is held.
 func (c *call) takeBack() {
-	b := c.before
-	if b == nil || b.attempts != len(c.rec.Attempts) {
+	b := &c.before
+	if b.attempts == 0 || b.attempts != len(c.rec.Attempts) {
 		return
 	}
 	c.failure, c.judged, c.end = b.failure, b.judged, b.end

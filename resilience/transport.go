@@ -53,6 +53,9 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return c.fail(err)
 	}
+	if open := c.shut(req); open != nil {
+		return c.fail(open)
+	}
 	c.bound() // reading the request's body is a part of the call
 	r, err := c.prepare(req)
 	if err != nil {

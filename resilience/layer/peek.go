@@ -292,10 +292,14 @@ func (p *Peeked) Read(b []byte) (int, error) {
 func (p *Peeked) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	p.changed()
 	freed := p.freed
 	p.freed = true
 	p.mu.Unlock()
+	defer func() { // whoever waits goes on when the connection is free
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.changed()
+	}()
 	if freed {
 		return nil
 	}
