@@ -83,6 +83,7 @@ type idleBody struct {
 	left    int64 // bytes still due; less than 0: unknown
 	err     error
 	w       watch
+	whole   memBody // in its place once it was read whole
 }
 
 func (b *idleBody) bounded() bool { return true }

@@ -129,7 +129,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		}
 		return j.fail(req, resp, v.Failure, data, false), nil
 	}
-	resp.Body = newMemBody(data, o.buf)
+	resp.Body = newMemBody(resp.Body, data, o.buf)
 	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted})
 	return resp, nil
 }
@@ -201,7 +201,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	resp.Status = strings.TrimSpace(strconv.Itoa(f.Status) + " " + http.StatusText(f.Status))
 	resp.ContentLength = int64(len(body))
 	resp.TransferEncoding, resp.Trailer, resp.Uncompressed = nil, nil, false
-	resp.Body = newMemBody(body, nil)
+	resp.Body = newMemBody(resp.Body, body, nil)
 	carrier := resp.Request
 	if carrier == nil {
 		carrier = req
