@@ -11,7 +11,7 @@ import (
 // looked at, and its body parsed, by the call's stack and whatever stood above.
 func Looks(ctx context.Context) (looks, parses int) {
 	rd := readingOf(ctx)
-	if c := callOf(ctx); c != nil && c.reading.looks > 0 {
+	if c := callOf(ctx); c != nil && c.exchange != nil && c.reading.looks > 0 {
 		rd = &c.reading
 	}
 	if rd == nil {

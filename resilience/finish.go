@@ -124,14 +124,20 @@ func (c *call) watch(resp *http.Response) {
 		}
 		c.bodyEnded(nil, false, false)
 	default:
-		c.body.ReadCloser, c.body.c, c.body.stream = resp.Body, c, c.isStream(resp)
+		var b *body
+		if c.exchange == nil { // it was rejected
+			b = new(body)
+		} else {
+			b = &c.body
+		}
+		b.ReadCloser, b.c, b.stream = resp.Body, c, c.isStream(resp)
 		if resp.StatusCode >= http.StatusBadRequest {
 			// The upstream's work is done, and a chain keeps the answer in hand
 			// while its next target, of this stack perhaps, waits for a place.
 			c.place.giveBack()
 		}
 		c.place.touch()
-		resp.Body = &c.body
+		resp.Body = b
 	}
 }
 
@@ -240,7 +246,7 @@ func (c *call) complete() {
 		return
 	}
 	c.done = true
-	c.rec.Duration = c.t.now().Sub(c.start)
+	c.rec.Duration = c.t.now().Sub(c.rec.Start)
 	c.mu.Unlock()
 	c.release()
 	c.t.ended(c)

@@ -149,7 +149,10 @@ const maxGrown = 8
 func (c *call) OnAttempt(a retry.Attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.rec.Attempts) == len(c.attempts) { // one is the rule; then make room for all
+	switch len(c.rec.Attempts) {
+	case 0: // one is the rule
+		c.rec.Attempts = c.attempts[:0]
+	case len(c.attempts): // then make room for all
 		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(c.t.policy.Retry.MaxRetries, maxGrown))
 	}
 	c.rec.Attempts = append(c.rec.Attempts, a)
@@ -213,7 +216,7 @@ func (c *call) OnFirst() {
 	c.mu.Lock()
 	c.rec.Stream = true
 	if c.rec.FirstEvent == 0 {
-		c.rec.FirstEvent = c.t.now().Sub(c.start)
+		c.rec.FirstEvent = c.t.now().Sub(c.rec.Start)
 	}
 	c.mu.Unlock()
 	c.permit.FirstEvent()

@@ -79,7 +79,7 @@ func (c *call) shut(req *http.Request) *breaker.OpenError {
 	if held := c.held(); held != nil {
 		return held
 	}
-	return &open
+	return new(open)
 }
 
 // readBody finds out what the request asks for and gives r the body to send.

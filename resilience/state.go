@@ -26,9 +26,7 @@ type call struct {
 	orig        *http.Request
 	canceled    <-chan struct{} // the request's Cancel channel, or nil
 	sent        *http.Request   // what the layers below got; nil until then
-	start       time.Time
 	wire        wire.Request
-	reading     Reading // where nobody above has made one
 	passthrough bool
 	replayable  bool
 	redirect    bool     // follows a redirect, so it belongs to the call before it
@@ -38,17 +36,23 @@ type call struct {
 	place       place
 	open        *breaker.OpenError // written before the response is handed out
 
-	limit    layer.Limit // a context under the call
-	limited  bool        // it is open
-	upgraded bool        // the body of a 101 has the limit's context, not the call
+	*exchange      // nil until it goes on to its provider
+	limited   bool // exchange.limit is open
+	upgraded  bool // the body of a 101 has the limit's context, not the call
 
-	mu       sync.Mutex
-	rec      Call             // guarded by mu
-	failure  *wire.Failure    // guarded by mu; of the answer in hand
-	judged   bool             // guarded by mu; the answer was inspected whole
-	end      *streamguard.End // guarded by mu; how the guarded stream ended
-	done     bool             // guarded by mu
-	before   aside            // guarded by mu
+	mu      sync.Mutex
+	rec     Call             // guarded by mu
+	failure *wire.Failure    // guarded by mu; of the answer in hand
+	judged  bool             // guarded by mu; the answer was inspected whole
+	end     *streamguard.End // guarded by mu; how the guarded stream ended
+	done    bool             // guarded by mu
+	before  *aside           // guarded by mu; nil: nothing was dropped
+}
+
+// exchange is what a call that is not rejected at once needs besides.
+type exchange struct {
+	reading  Reading     // where nobody above has made one
+	limit    layer.Limit // a context under the call
 	attempts [1]retry.Attempt
 	body     body // of the one response that is handed out
 }
@@ -69,12 +73,10 @@ func (t *Transport) newCall(req *http.Request) *call {
 		orig:     req,
 		wire:     wire.Request{Format: wire.Unknown},
 		canceled: req.Cancel,
-		start:    t.now(),
 	}
 	c.passthrough = t.passthrough || flag(c.caller, passthroughKey{})
 	c.rec.Provider = t.provider
-	c.rec.Start = c.start
-	c.rec.Attempts = c.attempts[:0]
+	c.rec.Start = t.now() // nobody writes to it any more
 	c.remember()
 	return c
 }
@@ -90,7 +92,7 @@ func (c *call) snapshot() Call {
 
 // aside is what was known of an answer that was dropped for another attempt.
 type aside struct {
-	attempts   int // by then; 0: nothing was dropped
+	attempts   int // by then
 	failure    *wire.Failure
 	judged     bool
 	end        *streamguard.End
@@ -103,7 +105,10 @@ type aside struct {
 
 // setAside makes room for what the next attempt brings. mu is held.
 func (c *call) setAside() {
-	c.before = aside{
+	if c.before == nil {
+		c.before = new(aside)
+	}
+	*c.before = aside{
 		len(c.rec.Attempts), c.failure, c.judged, c.end,
 		c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent,
 	}
@@ -114,8 +119,8 @@ func (c *call) setAside() {
 // takeBack is for a call whose next attempt never came, so that the dropped
 // answer goes back after all. mu is held.
 func (c *call) takeBack() {
-	b := &c.before
-	if b.attempts == 0 || b.attempts != len(c.rec.Attempts) {
+	b := c.before
+	if b == nil || b.attempts != len(c.rec.Attempts) {
 		return
 	}
 	c.failure, c.judged, c.end = b.failure, b.judged, b.end

@@ -56,6 +56,7 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if open := c.shut(req); open != nil {
 		return c.fail(open)
 	}
+	c.exchange = new(exchange)
 	c.bound() // reading the request's body is a part of the call
 	r, err := c.prepare(req)
 	if err != nil {
