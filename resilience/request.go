@@ -8,7 +8,6 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/layer"
-	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -17,7 +16,6 @@ import (
 // be sent again, where there is a way.
 func (c *call) prepare(req *http.Request) (*http.Request, error) {
 	r := req.WithContext(c)
-	r.Header = retry.DropInvalidKey(r.Header)
 	if c.follows(req) {
 		c.replayable = empty(req) || req.GetBody != nil
 	} else if err := c.readBody(req, r); err != nil {

@@ -44,7 +44,7 @@ func newCall(t *Transport, req *http.Request) *call {
 		}
 	}
 	c.timed = c.above != nil || t.OnAttempt != nil || t.OnRetry != nil
-	if h := DropInvalidKey(req.Header); len(h) != len(req.Header) {
+	if h := dropInvalidKey(req.Header); len(h) != len(req.Header) {
 		c.req = req.WithContext(req.Context())
 		c.req.Header = h
 	}
