@@ -76,30 +76,31 @@ func (c *call) Advise(resp *http.Response, head []byte) retry.Advice {
 	status := resp.StatusCode
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	failure := c.failure
-	if failure == nil || failure.Status != status {
+	now := time.Now()
+	if c.failure == nil || c.failure.Status != status {
 		if !mayAdvise(status, head) {
-			failure = &wire.Failure{Status: status} // the header may
-		} else {
-			f := c.t.words.ParseFailure(status, head)
-			c.failure = &f
-			failure = &f
+			header := wire.Failure{Status: status}
+			if limit, _ := header.ReadLimit(resp.Header, now); limit.Wait == 0 {
+				return retry.Advice{}
+			}
 		}
+		f := c.t.words.ParseFailure(status, head)
+		c.failure = &f
 	}
-	limit, _ := failure.ReadLimit(resp.Header, time.Now())
+	limit, _ := c.failure.ReadLimit(resp.Header, now)
 	return retry.Advice{
-		Stop: limit.Kind == wire.LimitNeverFits || failure.Quota && status == http.StatusTooManyRequests,
+		Stop: limit.Kind == wire.LimitNeverFits || c.failure.Quota && status == http.StatusTooManyRequests,
 		Wait: limit.Wait,
 	}
 }
 
 // mayAdvise reports whether it is worth parsing the body of a failed answer. A
-// 429 may speak of a quota in words; waits, and limits that a request exceeds,
-// take numbers, and where the status tells of no limit only a retryDelay or a
-// retry_after counts.
+// 413 says enough by itself, and a 429 may speak of a quota in words; waits, and
+// limits that a request exceeds, take numbers, and where the status tells of no
+// limit only a retryDelay or a retry_after counts.
 func mayAdvise(status int, head []byte) bool {
 	switch {
-	case status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests, status == http.StatusRequestEntityTooLarge:
 		return true
 	case !bytes.ContainsAny(head, "0123456789"):
 		return false
