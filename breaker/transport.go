@@ -11,6 +11,18 @@ import (
 	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
+// A Call is what stands above a [Transport] and knows one of its calls.
+type Call interface {
+	// Key names the call's breaker, see [Transport.Key].
+	Key() string
+	// Permit is where the call's permit is kept, not nil: the call can tell a
+	// probe by it, and settles it where it is pending.
+	Permit() *Permit
+	// Pending is asked of an answer that is a success by its status. It reports
+	// whether the verdict comes later, with the answer's end.
+	Pending(*http.Response) bool
+}
+
 // A Transport is an [http.RoundTripper] that asks a breaker before every call
 // and tells it how the call ended. A rejection is an [*OpenError]. The zero
 // Transport has no breaker and sends everything through what a nil Base is.
@@ -35,16 +47,15 @@ type Transport struct {
 	// Key names the breaker of a request: "" the provider's own, else a model.
 	// It matters with [ScopeModel] only. Nil: always "".
 	Key func(*http.Request) string
-	// Judge gives the verdict on what Base returned. Any verdict but [Pending]
-	// settles the permit at once; with Pending the owner of the permit must
-	// settle it, and the layer has marked it as answered. A panic of Base is a
-	// failure in any case. [Transport.JudgeStatus] is what a status alone says.
-	// Judge is not asked where the policy has no breaker. Nil judges as the
-	// type's documentation says.
+	// Judge gives the verdict on what Base returned, which settles the call at
+	// once: [Pending] counts as [Neutral]. A panic of Base is a failure in any
+	// case. [Transport.JudgeStatus] is what a status alone says. Judge is not
+	// asked where the policy has no breaker. Nil judges as the type's
+	// documentation says.
 	Judge func(*http.Request, *http.Response, error) Verdict
-	// Permit says where a request's permit is kept, so that others can tell a
-	// probe or settle it. Nil, or a nil result, allocates one.
-	Permit func(*http.Request) *Permit
+	// Call finds what stands above and knows the call of a request; Key and Judge
+	// are not asked then. Nil, or a nil result: nothing does.
+	Call func(*http.Request) Call
 	// OnStateChange and Logger are those of [Config].
 	OnStateChange func(key string, from, to State)
 	Logger        *slog.Logger
@@ -90,8 +101,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if m == nil {
 		return nil, t.err
 	}
-	p = t.permit(req)
-	if err := m.Admit(t.key(req), p); err != nil {
+	var call Call
+	if t.Call != nil {
+		call = t.Call(req)
+	}
+	key := ""
+	p, key = t.place(call, req)
+	if err := m.Admit(key, p); err != nil {
 		return nil, err
 	}
 	dead := ending.Of(req, nil).By != ending.Upstream
@@ -100,38 +116,46 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p.breaker == nil {
 		return resp, err // there is no breaker
 	}
-	if t.Judge != nil {
-		p.Answered()
-		exit = t.Judge(req, resp, err)
-		return resp, err
-	}
-	verdict := t.judge(req, resp, err, dead, p.Probe())
-	if verdict == Success && isStream(resp) {
-		resp.Body = &body{ReadCloser: resp.Body, permit: p, req: req}
-		verdict = Pending
-	}
-	exit = verdict
+	p.Answered()
+	exit = t.verdict(call, p, req, resp, err, dead)
 	return resp, err
 }
 
-func (t *Transport) permit(req *http.Request) *Permit {
-	if t.Permit != nil {
-		if p := t.Permit(req); p != nil {
-			return p
+// verdict is the verdict on what the base returned; dead says that the context
+// was done before. The body of a stream is watched where nobody above does.
+func (t *Transport) verdict(call Call, p *Permit, req *http.Request, resp *http.Response, err error, dead bool) Verdict {
+	if call == nil && t.Judge != nil {
+		if v := t.Judge(req, resp, err); v != Pending {
+			return v
 		}
+		return Neutral
 	}
-	return new(Permit)
+	v := t.judge(req, resp, err, dead, p.Probe())
+	switch {
+	case v != Success:
+	case call != nil:
+		if call.Pending(resp) {
+			return Pending
+		}
+	case isStream(resp):
+		resp.Body = &body{ReadCloser: resp.Body, permit: p, req: req}
+		return Pending
+	}
+	return v
 }
 
-func (t *Transport) key(req *http.Request) string {
-	if t.Key == nil {
-		return ""
+// place is where the permit of a call is kept, and which breaker's it is.
+func (t *Transport) place(call Call, req *http.Request) (p *Permit, key string) {
+	switch {
+	case call != nil:
+		return call.Permit(), call.Key()
+	case t.Key != nil:
+		key = t.Key(req)
 	}
-	return t.Key(req)
+	return new(Permit), key
 }
 
-// judge is the verdict on what the base returned; dead says that the context
-// was done before.
+// judge is the verdict by status, context and error.
 func (t *Transport) judge(req *http.Request, resp *http.Response, err error, dead, probe bool) Verdict {
 	if err == nil {
 		return t.JudgeStatus(resp.StatusCode, probe)

@@ -539,12 +539,23 @@ func TestSlowThroughTheLayer(t *testing.T) {
 	}
 }
 
+// owner is what stands above a layer and settles its call.
+type owner struct {
+	key     string
+	permit  breaker.Permit
+	pending bool
+}
+
+func (o *owner) call(*http.Request) breaker.Call { return o }
+
+func (o *owner) Key() string                 { return o.key }
+func (o *owner) Permit() *breaker.Permit     { return &o.permit }
+func (o *owner) Pending(*http.Response) bool { return o.pending }
+
 func TestJudgeFunc(t *testing.T) {
-	var permit breaker.Permit
 	verdict := breaker.Failure
 	upstream := play(reply(200, "text/event-stream", &stepBody{}))
 	tr := layer(upstream)
-	tr.Permit = func(*http.Request) *breaker.Permit { return &permit }
 	tr.Judge = func(_ *http.Request, resp *http.Response, err error) breaker.Verdict {
 		assert.Equal(t, 200, resp.StatusCode)
 		assert.NoError(t, err)
@@ -555,38 +566,63 @@ func TestJudgeFunc(t *testing.T) {
 		require.NoError(t, err)
 		return resp
 	}
-	_ = call().Body.Close()
-	assert.True(t, permit.Settled(), "its verdict is final, even for a stream")
-	assert.Equal(t, 1, own(tr).Failures)
-	verdict = breaker.Pending
 	resp := call()
-	assert.IsType(t, &stepBody{}, resp.Body, "no wrapper where the owner settles")
-	_, _ = io.Copy(io.Discard, resp.Body)
+	assert.Equal(t, 1, own(tr).Failures, "its verdict is final, even for a stream")
+	assert.IsType(t, &stepBody{}, resp.Body)
 	_ = resp.Body.Close()
-	assert.False(t, permit.Settled())
-	permit.Settle(f)
-	assert.Equal(t, 2, own(tr).Failures)
+	verdict = breaker.Pending
+	_ = call().Body.Close()
+	assert.Equal(t, 1, own(tr).Failures, "nobody could settle it")
 	verdict = breaker.Success
 	_ = call().Body.Close()
 	assert.Zero(t, own(tr).Failures)
 	tr.Base = baseFunc(func(*http.Request) (*http.Response, error) { panic("below") })
-	verdict = breaker.Pending
 	require.PanicsWithValue(t, "below", func() { call() })
-	assert.True(t, permit.Settled())
 	assert.Equal(t, 1, own(tr).Failures)
+}
+
+func TestCallOwnsItsPermit(t *testing.T) {
+	o := &owner{key: "m", pending: true}
+	tr := layer(play(reply(200, "text/event-stream", &stepBody{}), status(500)))
+	tr.Policy.Scope, tr.Call = breaker.ScopeModel, o.call
+	tr.Key = func(*http.Request) string { t.Error("Key was asked"); return "" }
+	tr.Judge = func(*http.Request, *http.Response, error) breaker.Verdict { t.Error("Judge was asked"); return f }
+	failures := func() int { return tr.Breakers()[1].Failures }
+	call := func() *http.Response {
+		resp, err := tr.RoundTrip(request(t.Context()))
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp
+	}
+	assert.IsType(t, &stepBody{}, call().Body, "no wrapper where the owner settles")
+	assert.False(t, o.permit.Settled())
+	o.permit.Settle(f)
+	assert.Equal(t, 1, failures())
+	call()
+	assert.True(t, o.permit.Settled(), "a failure by its status is never pending")
+	assert.Equal(t, 2, failures())
+	o.pending = false
+	tr.Base = play(status(200))
+	call()
+	assert.True(t, o.permit.Settled())
+	assert.Zero(t, failures())
+	o.pending = true
+	tr.Base = baseFunc(func(*http.Request) (*http.Response, error) { panic("below") })
+	require.PanicsWithValue(t, "below", func() { call() })
+	assert.True(t, o.permit.Settled())
+	assert.Equal(t, 1, failures())
 }
 
 func TestPendingIsMarkedAsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var permit breaker.Permit
+		o := &owner{pending: true}
 		tr := layer(play(after(time.Second, status(200))))
-		tr.Policy.SlowCallThreshold = time.Second
-		tr.Permit = func(*http.Request) *breaker.Permit { return &permit }
-		tr.Judge = func(*http.Request, *http.Response, error) breaker.Verdict { return breaker.Pending }
+		tr.Policy.SlowCallThreshold, tr.Call = time.Second, o.call
 		_, err := do(tr, request(t.Context()))
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		permit.Settle(s)
+		o.permit.Settle(s)
 		assert.Zero(t, own(tr).Failures)
 	})
 }

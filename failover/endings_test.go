@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/failover"
 	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/ending"
@@ -114,9 +115,13 @@ func layers(returns func(context.Context) error) map[string]verdict {
 			require.Error(t, failWith(t, b, ctx))
 			assert.Equal(t, by.Timeout(), b.Breakers()[0].Failures == 1)
 		},
+		"unmasker": func(t *testing.T, ctx context.Context, by ending.By) {
+			u := &streamguard.Unmasker{Base: opened(returns, "application/json", `{"choices":[`)}
+			assertEnding(t, by, failWith(t, u, ctx))
+		},
 		"guard": func(t *testing.T, ctx context.Context, by ending.By) {
 			var end streamguard.End
-			g := &streamguard.Guard{Base: opened(returns), OnEnd: func(_ *http.Request, e streamguard.End) { end = e }}
+			g := &streamguard.Guard{Base: opened(returns, "text/event-stream", hello), OnEnd: func(_ *http.Request, e streamguard.End) { end = e }}
 			assertEnding(t, by, failWith(t, g, ctx))
 			assert.Equal(t, by == ending.Caller, end.Closed)
 		},
@@ -130,6 +135,48 @@ func layers(returns func(context.Context) error) map[string]verdict {
 				assert.Equal(t, by.Timeout(), call.Attempts[0].Timeout)
 			}
 			assert.Equal(t, by.Timeout(), s.Breakers()[0].Failures == 1)
+		},
+		"stack, within a stream": func(t *testing.T, ctx context.Context, by ending.By) {
+			reg, err := discovery.NewRegistry(discovery.Config{})
+			require.NoError(t, err)
+			require.NoError(t, reg.Add(discovery.Provider{Name: "p", Models: []string{"m"}, Mode: discovery.ModeAllowlist}))
+			var call resilience.Call
+			s, err := resilience.Builder{Base: opened(returns, "text/event-stream", hello), OnCall: func(ctx context.Context, c resilience.Call) {
+				call = c
+				reg.Observe(ctx, c)
+			}}.Build("p", resilience.DefaultPolicy())
+			require.NoError(t, err)
+			assertEnding(t, by, failWith(t, s, ctx))
+			assert.Equal(t, map[bool]string{true: "stream_error", false: "canceled"}[by.Timeout()], call.Outcome)
+			assert.Equal(t, by.Timeout(), s.Breakers()[0].Failures == 1)
+			assert.Equal(t, by.Timeout(), reg.Status()[0].Failures == 1, "the health window")
+		},
+		"stack that renders errors": func(t *testing.T, ctx context.Context, by ending.By) {
+			p := resilience.DefaultPolicy()
+			p.ErrorsAsResponses = resilience.RenderAll
+			s, err := resilience.Builder{Base: base}.Build("p", p)
+			require.NoError(t, err)
+			resp, err := s.RoundTrip(post(t, chatURL, `{"model":"m"}`).WithContext(ctx))
+			if by == ending.Caller {
+				assertEnding(t, by, err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusGatewayTimeout, resp.StatusCode)
+			require.NoError(t, resp.Body.Close())
+		},
+		"router over two chains over a stack": func(t *testing.T, ctx context.Context, by ending.By) {
+			s, err := resilience.Builder{Base: base}.Build("p", resilience.DefaultPolicy())
+			require.NoError(t, err)
+			ctx, trace := failover.WithTrace(ctx)
+			inner := chain(t, failover.Policy{}, failover.Target{Name: "a", Transport: s})
+			outer := chain(t, failover.Policy{}, failover.Target{Name: "b", Transport: inner})
+			r, err := failover.NewRouter(map[string]*failover.Chain{"m": outer}, nil)
+			require.NoError(t, err)
+			assertEnding(t, by, failWith(t, r, ctx))
+			for _, a := range trace.Attempts() {
+				assert.Equal(t, map[bool]string{true: "timeout", false: "canceled"}[by.Timeout()], a.Reason)
+			}
 		},
 		"chain over a stack": func(t *testing.T, ctx context.Context, by ending.By) {
 			s, err := resilience.Builder{Base: base}.Build("p", resilience.DefaultPolicy())
@@ -158,16 +205,19 @@ func chainVerdict(t *testing.T, ctx context.Context, by ending.By, base http.Rou
 	}
 }
 
-// opened is a base whose answer is a stream that hangs after its first event.
-func opened(returns func(context.Context) error) http.RoundTripper {
+// hello is the first event of a stream.
+const hello = `data: {"choices":[{"index":0,"delta":{"content":"a"}}]}` + "\n\n"
+
+// opened is a base whose answer hangs after its beginning.
+func opened(returns func(context.Context) error, contentType, begin string) http.RoundTripper {
 	return roundTripFunc(func(req *http.Request) (*http.Response, error) {
 		r, w := io.Pipe()
 		go func() { // ends with the context
-			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n")
+			_, _ = io.WriteString(w, begin)
 			<-req.Context().Done()
 			_ = w.CloseWithError(returns(req.Context()))
 		}()
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r, Request: req}, nil
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {contentType}}, Body: r, Request: req}, nil
 	})
 }
 

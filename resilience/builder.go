@@ -122,28 +122,29 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	return t, nil
 }
 
-// stack puts one layer above the other; the package manual of the module root says why in this order.
+// stack puts one layer above the other; the package manual of the module root
+// says why in this order. Each finds its call in the request's context: whatever
+// is sent through them belongs to one.
 func (t *Transport) stack(base http.RoundTripper, b Builder) {
-	t.std, _ = base.(*http.Transport)
-	idle := &streamguard.Idle{Base: bounded(base), Timeout: t.policy.Stream.IdleTimeout}
+	if t.headers = t.policy.Timeout <= 0 && !boundsHeaders(base); t.headers {
+		base = headerLimit{base}
+	}
+	idle := &streamguard.Idle{Base: base, Timeout: t.policy.Stream.IdleTimeout}
 	unmask := &streamguard.Unmasker{
 		Base: idle, Provider: t.provider, KeepStreams: true, Words: t.words,
-		Inspect: inspect, OnVerdict: t.onVerdict, Logger: b.Logger,
+		Call: func(req *http.Request) streamguard.Call { return callOf(req.Context()) }, Logger: b.Logger,
 	}
 	guard := &streamguard.Guard{
 		Base: unmask, Provider: t.provider, Policy: t.policy.Stream, Words: t.words,
-		Inspect: inspect, Lenient: lenient, OnFirst: t.onFirst, OnEnd: t.onEnd,
-		OnStream: t.onStream, OnVerdict: t.onVerdict, Logger: b.Logger,
+		Call: unmask.Call, Logger: b.Logger,
 	}
 	attempts := &retry.Transport{
-		Base: guard, Policy: t.policy.Retry, Traced: t.std != nil,
-		KeepShouldRetry: b.OmitShouldRetry,
-		Replayable:      t.replay, Judge: t.advise, Permitted: t.permitted, Patience: patience, Deadline: deadline,
-		OnAttempt: t.onAttempt, OnRetry: t.onRetry,
+		Base: guard, Policy: t.policy.Retry, KeepShouldRetry: b.OmitShouldRetry,
+		Call: func(req *http.Request) retry.Call { return callOf(req.Context()) },
 	}
 	t.breaker = &breaker.Transport{
 		Base: attempts, Policy: t.policy.CircuitBreaker, Provider: t.provider,
-		Key: t.key, Judge: t.judge, Permit: permit,
+		Call:          func(req *http.Request) breaker.Call { return callOf(req.Context()) },
 		OnStateChange: t.stateHook(b.OnStateChange), Logger: b.Logger,
 	}
 }

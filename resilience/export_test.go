@@ -8,15 +8,16 @@ import (
 )
 
 // Looks returns how often the request of the call that ctx belongs to was
-// looked at, by whatever stood above.
-func Looks(ctx context.Context) int {
-	if c := callOf(ctx); c != nil && c.reading.looks > 0 {
-		return c.reading.looks
+// looked at, and its body parsed, by the call's stack and whatever stood above.
+func Looks(ctx context.Context) (looks, parses int) {
+	rd := readingOf(ctx)
+	if c := callOf(ctx); c != nil && c.exchange != nil && c.reading.looks > 0 {
+		rd = &c.reading
 	}
-	if rd := readingOf(ctx); rd != nil {
-		return rd.looks
+	if rd == nil {
+		return 0, 0
 	}
-	return 0
+	return rd.looks, rd.parses
 }
 
 // LimitSteps returns what the limits add to a call of t that meets none, and that

@@ -1,6 +1,7 @@
 package resilience
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -14,10 +15,10 @@ import (
 
 // finish turns what the layers returned into what the caller gets.
 func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
-	if !c.liftTimer() && err == nil { // the limit passed while the answer came in
+	if !c.inTime() && err == nil { // the limit passed while the answer came in
 		_ = resp.Body.Close()
 		c.permit.Settle(breaker.Failure)
-		err = c.limit()
+		err = c.timeout()
 	}
 	if err != nil {
 		return c.fail(err)
@@ -39,8 +40,7 @@ func (c *call) finish(resp *http.Response, err error) (*http.Response, error) {
 // fail ends the call without an upstream's answer: with a typed error, or
 // with a response where the policy wants one.
 func (c *call) fail(err error) (*http.Response, error) {
-	var open *breaker.OpenError
-	if errors.As(err, &open) {
+	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
 		c.open = open
 		c.nameModel()
 		c.conclude(OutcomeRejected, open.HTTPStatus(), rejectionReason(open), err)
@@ -108,30 +108,36 @@ func rejectionReason(open *breaker.OpenError) string {
 
 // ending is who ended the call, for which the layers below returned err.
 func (c *call) ending(err error) ending.Ending {
-	if c.timedOut() {
-		return ending.Ending{By: ending.Timer, Limit: c.limit()}
+	ctx := c.caller
+	if c.limited && c.limit.Fired() {
+		ctx = &c.limit
 	}
-	e := ending.Under(c.caller, c.canceled, err)
-	if e.By == ending.Upstream && err != nil && c.sent != nil && ending.Unsendable(c.sent) {
-		e.By = ending.Request
-	}
-	return e
+	return ending.Within(ctx, cmp.Or(c.sent, c.orig), err)
 }
 
 // watch wraps the body, so that the call ends with it.
 func (c *call) watch(resp *http.Response) {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil || resp.Body == http.NoBody:
+		if c.upgraded = c.limited && resp.StatusCode == http.StatusSwitchingProtocols; c.upgraded {
+			resp.Body = layer.AtEnd(resp.Body, c.limit.Release) // the connection may hang on the context
+		}
 		c.bodyEnded(nil, false, false)
 	default:
-		c.body.ReadCloser, c.body.c, c.body.stream = resp.Body, c, c.isStream(resp)
+		var b *body
+		if c.exchange == nil { // it was rejected
+			b = new(body)
+		} else {
+			b = &c.body
+		}
+		b.ReadCloser, b.c, b.stream = resp.Body, c, c.isStream(resp)
 		if resp.StatusCode >= http.StatusBadRequest {
 			// The upstream's work is done, and a chain keeps the answer in hand
 			// while its next target, of this stack perhaps, waits for a place.
 			c.place.giveBack()
 		}
 		c.place.touch()
-		resp.Body = &c.body
+		resp.Body = b
 	}
 }
 
@@ -240,7 +246,7 @@ func (c *call) complete() {
 		return
 	}
 	c.done = true
-	c.rec.Duration = c.t.now().Sub(c.start)
+	c.rec.Duration = c.t.now().Sub(c.rec.Start)
 	c.mu.Unlock()
 	c.release()
 	c.t.ended(c)

@@ -10,48 +10,33 @@ import (
 // headerLimit bounds the wait for an answer's headers over a base that has no
 // ResponseHeaderTimeout, as the default one has and the clients of the official
 // SDKs have: one that is wrapped for tracing, say. It is for calls without a
-// deadline alone, since a deadline bounds that wait already.
+// time limit alone, since that bounds the wait already.
 type headerLimit struct{ base http.RoundTripper }
 
-// bounded returns base, with the limit where it has none of its own.
-func bounded(base http.RoundTripper) http.RoundTripper {
-	if std, ok := base.(*http.Transport); ok && std.ResponseHeaderTimeout > 0 {
-		return base
-	}
-	return headerLimit{base}
+// boundsHeaders reports whether base has such a limit of its own.
+func boundsHeaders(base http.RoundTripper) bool {
+	std, ok := base.(*http.Transport)
+	return ok && std.ResponseHeaderTimeout > 0
 }
 
 // errHeaders is the limit's error; it is only read.
 var errHeaders = &ending.TimeoutError{What: "response header timeout", After: layer.HeaderTimeout}
 
+// RoundTrip runs the limit of the call, which has no other, during the exchange.
+// Where it passes the call is over: no attempt follows a local timeout
+// (contract 3).
 func (h headerLimit) RoundTrip(req *http.Request) (*http.Response, error) {
-	if _, ok := req.Context().Deadline(); ok {
+	c := callOf(req.Context())
+	if !c.limited {
 		return h.base.RoundTrip(req)
 	}
-	limit := layer.NewLimit(req.Context(), layer.HeaderTimeout, errHeaders)
-	returned := false
-	defer func() {
-		if !returned { // the base panicked
-			limit.Release()
-		}
-	}()
-	sent := req.WithContext(limit)
-	resp, err := layer.Send(h.base, sent)
-	returned = true
-	inTime := limit.Stop()
-	if err != nil {
-		err = ending.Of(sent, err).Explain(err) // a limit that fired is its cause
-		limit.Release()
-		return nil, err
+	c.limit.Start(layer.HeaderTimeout, errHeaders)
+	resp, err := layer.Send(h.base, req)
+	if c.limit.Stop() || err != nil {
+		return resp, err
 	}
-	if resp.Request == sent {
-		resp.Request = req
-	}
-	if resp.Body = layer.AtEnd(resp.Body, limit.Release); !inTime { // the base ignored the context
-		_ = resp.Body.Close()
-		return nil, ending.Of(sent, nil).Explain(nil)
-	}
-	return resp, nil
+	_ = resp.Body.Close() // the base ignored the context
+	return nil, errHeaders
 }
 
 func (h headerLimit) CloseIdleConnections() { layer.CloseIdle(h.base) }

@@ -16,112 +16,101 @@ import (
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
-// This file is what the layers ask and tell: the funcs that Builder.stack
-// hands them. Each finds its call in the request's context.
+// This file is what the layers ask and tell: the call's own methods are their
+// hooks, see [breaker.Call], [retry.Call] and [streamguard.Call].
 
-// key is the breaker's key of a call.
-func (t *Transport) key(req *http.Request) string {
-	if t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
+// Key is the model where each has a breaker of its own.
+func (c *call) Key() string {
+	if c.t.policy.CircuitBreaker.Scope != breaker.ScopeModel {
 		return ""
 	}
-	if c := callOf(req.Context()); c != nil {
-		return c.wire.Model
-	}
-	return ""
+	return c.wire.Model
 }
 
-// judge is the breaker's verdict as far as RoundTrip knows it. A body that is
-// still to be watched settles the permit later.
-func (t *Transport) judge(req *http.Request, resp *http.Response, err error) breaker.Verdict {
-	c := callOf(req.Context())
-	if c == nil {
-		return breaker.Neutral
-	}
-	if err != nil {
-		by := c.ending(err).By
-		if len(c.rec.Attempts) == 0 || by == ending.Caller || by == ending.Request {
-			return breaker.Neutral // it was not sent, or it was nobody's fault
-		}
-		return breaker.Failure
-	}
-	if v := t.breaker.JudgeStatus(resp.StatusCode, c.permit.Probe()); v != breaker.Success || resp.StatusCode >= 400 {
-		return v
+// Permit is kept in the call.
+func (c *call) Permit() *breaker.Permit { return &c.permit }
+
+// Pending reports whether a good answer has a body that nobody has judged: the
+// verdict then comes with its end.
+func (c *call) Pending(resp *http.Response) bool {
+	if resp.StatusCode >= http.StatusBadRequest || resp.Body == nil || resp.Body == http.NoBody {
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.judged || resp.Body == nil || resp.Body == http.NoBody {
-		return breaker.Success
-	}
-	return breaker.Pending
+	return !c.judged
 }
 
-// replay is how freely the call's attempts may be repeated.
-func (t *Transport) replay(req *http.Request) retry.Replay {
-	c := callOf(req.Context())
-	if c == nil || !c.replayable || c.permit.Probe() {
+// Under is the context that the attempts run under. Where nothing else bounds the
+// call, its limit is for the wait for headers.
+func (c *call) Under() context.Context {
+	if !c.limited && c.t.headers {
+		if _, ok := c.caller.Deadline(); !ok {
+			c.limited = true
+			c.limit.Open(c)
+		}
+	}
+	return c.within()
+}
+
+// Replayable says how freely the call's attempts may be repeated.
+func (c *call) Replayable() retry.Replay {
+	if !c.replayable || c.permit.Probe() {
 		return retry.ReplayNever
 	}
-	safe := retry.Safe(req)
+	p := &c.t.policy.Retry
+	safe := retry.Safe(c.sent)
 	switch {
 	case !safe && !c.wire.Format.Inference():
 		return retry.ReplayNever
-	case !safe && t.policy.Retry.Replay == retry.ReplaySafeOnly:
+	case !safe && p.Replay == retry.ReplaySafeOnly:
 		return retry.ReplayUnsent
-	case c.wire.Stream && t.policy.Retry.Streams != retry.StreamsHeldBack:
+	case c.wire.Stream && p.Streams != retry.StreamsHeldBack:
 		return retry.ReplayUnsent
 	}
 	return retry.ReplayAlways
 }
 
-// advise reads what the body of a failed answer says about another attempt.
-func (t *Transport) advise(req *http.Request, resp *http.Response, head []byte) retry.Advice {
-	c := callOf(req.Context())
-	if c == nil {
-		return retry.Advice{}
-	}
+// Advise reads what the body of a failed answer says about another attempt.
+func (c *call) Advise(resp *http.Response, head []byte) retry.Advice {
+	status := resp.StatusCode
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failure == nil || c.failure.Status != resp.StatusCode {
-		// Elsewhere only a retryDelay or retry_after counts.
-		if !wire.TellsOfLimit(resp.StatusCode) && !bytes.Contains(head, []byte("etry")) {
-			return retry.Advice{}
+	now := time.Now()
+	if c.failure == nil || c.failure.Status != status {
+		if !mayAdvise(status, head) {
+			header := wire.Failure{Status: status}
+			if limit, _ := header.ReadLimit(resp.Header, now); limit.Wait == 0 {
+				return retry.Advice{}
+			}
 		}
-		f := t.words.ParseFailure(resp.StatusCode, head)
+		f := c.t.words.ParseFailure(status, head)
 		c.failure = &f
 	}
-	limit, _ := c.failure.ReadLimit(resp.Header, time.Now())
+	limit, _ := c.failure.ReadLimit(resp.Header, now)
 	return retry.Advice{
-		Stop: limit.Kind == wire.LimitNeverFits || c.failure.Quota && resp.StatusCode == http.StatusTooManyRequests,
+		Stop: limit.Kind == wire.LimitNeverFits || c.failure.Quota && status == http.StatusTooManyRequests,
 		Wait: limit.Wait,
 	}
 }
 
-// maxGrown bounds the room that is made for attempts ahead of them.
-const maxGrown = 8
-
-func (t *Transport) onAttempt(req *http.Request, a retry.Attempt) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
+// mayAdvise reports whether it is worth parsing the body of a failed answer. A
+// 413 says enough by itself, and a 429 may speak of a quota in words; waits, and
+// limits that a request exceeds, take numbers, and where the status tells of no
+// limit only a retryDelay or a retry_after counts.
+func mayAdvise(status int, head []byte) bool {
+	switch {
+	case status == http.StatusTooManyRequests, status == http.StatusRequestEntityTooLarge:
+		return true
+	case !bytes.ContainsAny(head, "0123456789"):
+		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.rec.Attempts) == len(c.attempts) { // one is the rule; then make room for all
-		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(t.policy.Retry.MaxRetries, maxGrown))
-	}
-	c.rec.Attempts = append(c.rec.Attempts, a)
-	if a.Number > 1 {
-		t.metrics.retry(c)
-	}
+	return wire.TellsOfLimit(status) || bytes.Contains(head, []byte("etry"))
 }
 
-// permitted says whether a call may go on with another attempt: its breaker may
+// MayRetry says whether the call may go on with another attempt: its breaker may
 // have opened since it was admitted, or its key be held (contract 3, 11).
-func (t *Transport) permitted(req *http.Request) bool {
-	c := callOf(req.Context())
-	if c == nil {
-		return true
-	}
+func (c *call) MayRetry() bool {
 	reason := ending.ReasonCircuitOpen
 	if c.permit.BreakerClosed() {
 		open := c.held()
@@ -130,52 +119,74 @@ func (t *Transport) permitted(req *http.Request) bool {
 		}
 		reason = rejectionReason(open)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rec.NoRetry = reason
+	c.noRetry(reason)
 	return false
 }
 
-// patience says whether a call may begin a wait: a chain above has something
+// MayWait says whether the call may begin a wait: a chain above has something
 // better to do where another target could be tried (contract 11).
-func patience(req *http.Request, resp *http.Response, wait time.Duration) (longest time.Duration, ok bool) {
-	c := callOf(req.Context())
-	if c == nil {
-		return math.MaxInt64, true
-	}
+func (c *call) MayWait(resp *http.Response, wait time.Duration) (longest time.Duration, ok bool) {
 	p := patienceOf(c.caller)
 	if p == nil {
 		return math.MaxInt64, true
 	}
 	if longest, ok = p.MayWait(c.orig, resp, wait); !ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.rec.NoRetry = ending.ReasonMovedOn
+		c.noRetry(ending.ReasonMovedOn)
 	}
 	return longest, ok
 }
 
-func (t *Transport) onRetry(req *http.Request, a retry.Attempt, wait time.Duration) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
+// noRetry records why a retry that the policy allows was not made.
+func (c *call) noRetry(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rec.NoRetry = reason
+}
+
+// maxGrown bounds the room that is made for attempts ahead of them.
+const maxGrown = 8
+
+// OnAttempt records an attempt.
+func (c *call) OnAttempt(a retry.Attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch len(c.rec.Attempts) {
+	case 0: // one is the rule
+		c.rec.Attempts = c.attempts[:0]
+	case len(c.attempts): // then make room for all
+		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(c.t.policy.Retry.MaxRetries, maxGrown))
 	}
+	c.rec.Attempts = append(c.rec.Attempts, a)
+	if a.Number > 1 {
+		c.t.metrics.retry(c)
+	}
+}
+
+// OnRetry sets what is known of the answer aside that is dropped for another.
+func (c *call) OnRetry(a retry.Attempt, wait time.Duration) {
 	c.mu.Lock()
 	c.setAside()
 	c.mu.Unlock()
 	if p := patienceOf(c.caller); p != nil {
 		p.Waits(c.orig, wait)
 	}
-	t.log.retry(c, a, wait)
+	c.t.log.retry(c, a, wait)
 }
 
-// onVerdict hears what the unmasker, or the guard while it held a stream
-// back, made of a 2xx.
-func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard.Report) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
+// Inspect hands down what was read of the request.
+func (c *call) Inspect() wire.Request {
+	if c.passthrough {
+		return wire.Request{Format: wire.Unknown}
 	}
+	return c.wire
+}
+
+// Lenient is what [WithLenient] asks for.
+func (c *call) Lenient() bool { return flag(c.caller, lenientKey{}) }
+
+// OnVerdict hears what the unmasker, or the guard while it held a stream back,
+// made of a 2xx.
+func (c *call) OnVerdict(r streamguard.Report) {
 	c.mu.Lock()
 	c.judged = true
 	if r.Stream { // also an answer to a call that asked for none
@@ -188,44 +199,32 @@ func (t *Transport) onVerdict(req *http.Request, _ *http.Response, r streamguard
 	}
 	c.mu.Unlock()
 	if r.Empty != "" {
-		t.log.empty(c, r.Empty)
-		t.metrics.empty(c, r.Empty)
+		c.t.log.empty(c, r.Empty)
+		c.t.metrics.empty(c, r.Empty)
 	}
 }
 
-// onStream hears of an answer that is a stream, whether or not the request
+// OnStream hears of an answer that is a stream, whether or not the request
 // asked for one: what holds for streaming calls holds for this one from then on.
-func (t *Transport) onStream(req *http.Request) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
-	}
+func (c *call) OnStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wire.Stream, c.rec.Stream = true, true
 }
 
-// onFirst hears of a stream's first data event.
-func (t *Transport) onFirst(req *http.Request) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
-	}
+// OnFirst hears of a stream's first data event.
+func (c *call) OnFirst() {
 	c.mu.Lock()
 	c.rec.Stream = true
 	if c.rec.FirstEvent == 0 {
-		c.rec.FirstEvent = t.now().Sub(c.start)
+		c.rec.FirstEvent = c.t.now().Sub(c.rec.Start)
 	}
 	c.mu.Unlock()
 	c.permit.FirstEvent()
 }
 
-// onEnd hears how a guarded stream ended. The call ends with its body.
-func (t *Transport) onEnd(req *http.Request, end streamguard.End) {
-	c := callOf(req.Context())
-	if c == nil {
-		return
-	}
+// OnEnd hears how a guarded stream ended. The call ends with its body.
+func (c *call) OnEnd(end streamguard.End) {
 	c.mu.Lock()
 	c.end = &end
 	c.rec.Stream = true

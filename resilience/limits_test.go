@@ -2,6 +2,7 @@ package resilience_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -110,6 +111,50 @@ func TestWhatIsNotHeld(t *testing.T) {
 				_, _, err := do(t, tr, chat(t, t.Context(), plainBody))
 				require.NoError(t, err)
 				assert.Empty(t, tr.Holds())
+			})
+		})
+	}
+}
+
+// What an answer says is read whatever it says it in: words alone, a status, a
+// header.
+func TestAnAnswerInWordsAloneAdvises(t *testing.T) {
+	t.Parallel()
+	const words = `{"error":{"message":"%s","type":"server_error","code":null}}`
+	wait := http.Header{"Retry-After": {"120"}}
+	reset := http.Header{"X-Ratelimit-Remaining-Requests": {"0"}, "X-Ratelimit-Reset-Requests": {"2m0s"}}
+	for name, row := range map[string]struct {
+		status   int
+		header   http.Header
+		message  string
+		requests int
+	}{
+		"an overload":                       {503, nil, "The server is overloaded.", 3},
+		"a wait in the body":                {503, nil, "Please try again in 120s.", 1},
+		"a wait in the header":              {503, wait, "The server is overloaded.", 1},
+		"a reset in the header":             {503, reset, "The server is overloaded.", 1},
+		"a request that never fits":         {413, nil, "The request is too large.", 1},
+		"a quota in words":                  {429, nil, "You have exceeded your monthly quota.", 1},
+		"a rate in words":                   {429, nil, "You are sending too fast.", 3},
+		"a status that tells of no limit":   {502, nil, "Please try again in 120s.", 3},
+		"such a status, a wait in a header": {502, wait, "The gateway is down.", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := resilience.DefaultPolicy()
+				p.Retry.MaxRetries, p.Retry.RetryOnStatuses = 2, []string{"default", "413"}
+				body := fmt.Sprintf(words, row.message)
+				if row.status == 429 && row.requests == 1 {
+					body = strings.Replace(body, "server_error", "insufficient_quota", 1)
+				}
+				base := play(reply{status: row.status, header: row.header, body: body})
+				tr, _ := build(t, base, p)
+				status, got, err := do(t, tr, chat(t, t.Context(), plainBody))
+				require.NoError(t, err)
+				assert.Equal(t, row.status, status)
+				assert.JSONEq(t, body, got)
+				assert.Equal(t, row.requests, base.count())
 			})
 		})
 	}

@@ -52,7 +52,7 @@ func (c *call) takePlace() error {
 // waitForPlace waits in the queue, for as long at a time as what stands above has
 // patience: that is judged anew before each wait (contract 11).
 func (c *call) waitForPlace() error {
-	ctx, cancel := context.WithCancel(c.Context)
+	ctx, cancel := context.WithCancel(c.within())
 	defer cancel()
 	if c.canceled != nil { // deprecated, and the one signal that is no context: it takes a goroutine
 		go func() {

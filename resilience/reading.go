@@ -30,6 +30,7 @@ type Reading struct {
 	repeats bool          // it may be sent any number of times
 	upload  *layer.Upload // goes on behind data, where that is the beginning
 	looks   int           // how often a request of this call was looked at
+	parses  int           // and how often a body was parsed for it
 
 	// What it is a reading of: who replaces one of these between two layers
 	// has made another request.
@@ -61,7 +62,7 @@ func (rd *Reading) read(ctx context.Context, req *http.Request, known *Reading, 
 	rd.Request = wire.Inspect(req.Method, req.URL, req.Header)
 	rd.looks = 1
 	if known != nil {
-		rd.looks += known.looks
+		rd.looks, rd.parses = rd.looks+known.looks, known.parses
 	}
 	if known != nil && known.sameBody(req) && (known.whole || known.empty()) {
 		rd.content, rd.data, rd.whole, rd.repeats = known.content, known.data, known.whole, known.repeats
@@ -114,6 +115,7 @@ func (rd *Reading) readBody(ctx context.Context, req *http.Request, limit int64,
 		seen = seen[:limit] // whatever it is read from
 	}
 	rd.content = wire.ReadContent(req.Header, seen)
+	rd.parses++
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/layer"
-	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -16,20 +15,13 @@ import (
 // that the layers below get: with the call as its context and a body that can
 // be sent again, where there is a way.
 func (c *call) prepare(req *http.Request) (*http.Request, error) {
-	c.origin = req.URL
 	r := req.WithContext(c)
-	r.Header = retry.DropInvalidKey(r.Header)
-	if prev := callOfResponse(req.Response); prev != nil {
-		c.redirect = true // RFC 9110 §15.4: it belongs to the call before it
-		c.wire, c.origin = prev.wire, prev.origin
-		c.cookies = slices.Concat(prev.cookies, prev.orig.Header["Cookie"])
+	if c.follows(req) {
 		c.replayable = empty(req) || req.GetBody != nil
 	} else if err := c.readBody(req, r); err != nil {
 		return nil, err
 	}
-	if m := ModelOf(c.caller); m != "" {
-		c.wire.Model = m
-	}
+	c.describe()
 	if c.inference() {
 		r.Header = negotiated(r.Header)
 	}
@@ -37,10 +29,55 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 		r.Header = r.Header.Clone()
 		wire.StripRedirected(r.Header, c.cookies, c.t.policy.Words.Credentials...) // net/http leaves X-Api-Key and its like on
 	}
+	return r, nil
+}
+
+// follows reports whether req follows a redirect: then it belongs to the call
+// before it (RFC 9110 §15.4).
+func (c *call) follows(req *http.Request) bool {
+	c.origin = req.URL
+	prev := callOfResponse(req.Response)
+	if prev == nil {
+		return false
+	}
+	c.redirect = true
+	c.wire, c.origin = prev.wire, prev.origin
+	c.cookies = slices.Concat(prev.cookies, prev.orig.Header["Cookie"])
+	return true
+}
+
+// describe records what the request asks for.
+func (c *call) describe() {
+	if m := ModelOf(c.caller); m != "" {
+		c.wire.Model = m
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rec.Model, c.rec.Format, c.rec.Stream = c.wire.Model, c.wire.Format.String(), c.wire.Stream
-	return r, nil
+}
+
+// shut is the rejection of a call by a provider that rejects every call now,
+// whatever model it names: an open breaker does not look at bodies.
+func (c *call) shut(req *http.Request) *breaker.OpenError {
+	if c.t.policy.CircuitBreaker.Scope == breaker.ScopeModel {
+		return nil
+	}
+	open, rejects := c.t.opened("")
+	if !rejects {
+		return nil
+	}
+	if !c.follows(req) {
+		if rd := readingOf(c.caller); rd != nil && rd.covers(req, layer.MaxBody, false) {
+			c.wire = rd.Request
+		} else {
+			c.wire = wire.Inspect(req.Method, req.URL, req.Header)
+		}
+	}
+	c.describe()
+	if held := c.held(); held != nil {
+		return held
+	}
+	return new(open)
 }
 
 // readBody finds out what the request asks for and gives r the body to send.
@@ -48,13 +85,9 @@ func (c *call) prepare(req *http.Request) (*http.Request, error) {
 func (c *call) readBody(req, r *http.Request) error {
 	rd := readingOf(c.caller)
 	if rd == nil || !rd.covers(req, layer.MaxBody, false) {
-		if c.t.wouldReject() { // nothing will be sent: an open breaker does not look at bodies
-			c.wire = wire.Inspect(req.Method, req.URL, req.Header)
-			return nil
-		}
 		known := rd
 		rd = &c.reading
-		if err := rd.read(c, req, known, layer.MaxBody, false); err != nil {
+		if err := rd.read(c.within(), req, known, layer.MaxBody, false); err != nil {
 			return err
 		}
 	}
@@ -65,29 +98,22 @@ func (c *call) readBody(req, r *http.Request) error {
 			r.Body = layer.NewBody(rd.data)
 		}
 		r.ContentLength = int64(len(rd.data))
-		if r.GetBody = nil; rd.repeats {
+		switch {
+		case !rd.repeats:
+			r.GetBody = nil
+		case r.GetBody == nil: // else the retry has it give what Body holds
 			r.GetBody = layer.Copies(rd.data)
 		}
 	case rd.upload != nil:
 		r.Body = rd.upload
 		if req.GetBody != nil {
-			r.GetBody = rd.again(c, req.GetBody)
+			r.GetBody = rd.again(c.within(), req.GetBody)
 		}
 	default:
 		r.Body = noted(req)
 	}
 	c.replayable = empty(r) || r.GetBody != nil
 	return nil
-}
-
-// wouldReject tells whether the provider's breaker rejects every call now,
-// whatever model it names.
-func (t *Transport) wouldReject() bool {
-	if t.policy.CircuitBreaker.Scope == breaker.ScopeModel {
-		return false
-	}
-	_, rejects := t.breaker.Rejects("")
-	return rejects
 }
 
 // negotiated returns h, or a copy of it without the Accept-Encoding that the

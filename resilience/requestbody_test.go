@@ -314,20 +314,21 @@ func (c countReads) Read(p []byte) (int, error) {
 }
 func (c countReads) Close() error { return nil }
 
-// However many layers a request goes through, it is looked at once and its body
-// is read once (design, "How a call flows"). Who replaces the body in between
-// has made another request.
+// However many layers a request goes through, router, chains and stack, it is
+// looked at once, and its body is read once and parsed once (design, "How a call
+// flows"). Who replaces something in between has made another request.
 func TestARequestIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
+	type count struct{ looks, parses int }
 	for name, row := range map[string]struct {
 		between func(http.RoundTripper) http.RoundTripper
-		looks   int
+		count   count
 		want    string
 	}{
-		"nothing between": {func(rt http.RoundTripper) http.RoundTripper { return rt }, 1, `{"model":"m-2","x":"4111"}`},
+		"nothing between": {func(rt http.RoundTripper) http.RoundTripper { return rt }, count{1, 1}, `{"model":"m-2","x":"4111"}`},
 		"a clone between": {func(rt http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(req *http.Request) (*http.Response, error) { return rt.RoundTrip(req.Clone(req.Context())) })
-		}, 1, `{"model":"m-2","x":"4111"}`},
+		}, count{1, 1}, `{"model":"m-2","x":"4111"}`},
 		"a redaction between": {func(rt http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(req *http.Request) (*http.Response, error) {
 				b, err := io.ReadAll(req.Body)
@@ -337,22 +338,24 @@ func TestARequestIsLookedAtOnce(t *testing.T) {
 				out.Body = io.NopCloser(strings.NewReader(strings.ReplaceAll(string(b), "4111", "XXXX")))
 				return rt.RoundTrip(out)
 			})
-		}, 2, `{"model":"m-2","x":"XXXX"}`},
+		}, count{2, 2}, `{"model":"m-2","x":"XXXX"}`},
 		"another path": {func(rt http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(req *http.Request) (*http.Response, error) {
 				out := req.Clone(req.Context())
 				out.URL.Path = "/v1/completions"
 				return rt.RoundTrip(out)
 			})
-		}, 2, `{"model":"m-2","x":"4111"}`},
+		}, count{2, 1}, `{"model":"m-2","x":"4111"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				base := play(reply{status: 503, body: "{}"}, reply{status: 200, body: okJSON})
-				var looks []int
+				var counts []count
 				seen := roundTrip(func(req *http.Request) (*http.Response, error) {
-					looks = append(looks, resilience.Looks(req.Context()))
+					var n count
+					n.looks, n.parses = resilience.Looks(req.Context())
+					counts = append(counts, n)
 					return base.RoundTrip(req)
 				})
 				stack, rec := build(t, seen, quick())
@@ -370,7 +373,7 @@ func TestARequestIsLookedAtOnce(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, 200, status)
 				assert.Equal(t, []string{row.want, row.want}, base.bodies)
-				assert.Equal(t, []int{row.looks, row.looks}, looks)
+				assert.Equal(t, []count{row.count, row.count}, counts, "of each attempt")
 				assert.EqualValues(t, 1, ends.Load())
 				assert.Equal(t, "m-2", rec.last(t).Model)
 			})

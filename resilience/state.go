@@ -19,16 +19,14 @@ import (
 // call is the state of one call. It is itself the context under which the
 // call's attempts run, so that every layer finds it without a look-up table.
 type call struct {
-	context.Context // the caller's, or one that startTimer made of it
+	context.Context // the caller's
 
 	t           *Transport
 	caller      context.Context
 	orig        *http.Request
 	canceled    <-chan struct{} // the request's Cancel channel, or nil
 	sent        *http.Request   // what the layers below got; nil until then
-	start       time.Time
 	wire        wire.Request
-	reading     Reading // where nobody above has made one
 	passthrough bool
 	replayable  bool
 	redirect    bool     // follows a redirect, so it belongs to the call before it
@@ -38,15 +36,23 @@ type call struct {
 	place       place
 	open        *breaker.OpenError // written before the response is handed out
 
-	timer *layer.Limit // of Policy.Timeout; nil: none
+	*exchange      // nil until it goes on to its provider
+	limited   bool // exchange.limit is open
+	upgraded  bool // the body of a 101 has the limit's context, not the call
 
-	mu       sync.Mutex
-	rec      Call             // guarded by mu
-	failure  *wire.Failure    // guarded by mu; of the answer in hand
-	judged   bool             // guarded by mu; the answer was inspected whole
-	end      *streamguard.End // guarded by mu; how the guarded stream ended
-	done     bool             // guarded by mu
-	before   *aside           // guarded by mu; nil: nothing was dropped
+	mu      sync.Mutex
+	rec     Call             // guarded by mu
+	failure *wire.Failure    // guarded by mu; of the answer in hand
+	judged  bool             // guarded by mu; the answer was inspected whole
+	end     *streamguard.End // guarded by mu; how the guarded stream ended
+	done    bool             // guarded by mu
+	before  *aside           // guarded by mu; nil: nothing was dropped
+}
+
+// exchange is what a call that is not rejected at once needs besides.
+type exchange struct {
+	reading  Reading     // where nobody above has made one
+	limit    layer.Limit // a context under the call
 	attempts [1]retry.Attempt
 	body     body // of the one response that is handed out
 }
@@ -67,12 +73,10 @@ func (t *Transport) newCall(req *http.Request) *call {
 		orig:     req,
 		wire:     wire.Request{Format: wire.Unknown},
 		canceled: req.Cancel,
-		start:    t.now(),
 	}
 	c.passthrough = t.passthrough || flag(c.caller, passthroughKey{})
 	c.rec.Provider = t.provider
-	c.rec.Start = c.start
-	c.rec.Attempts = c.attempts[:0]
+	c.rec.Start = t.now() // nobody writes to it any more
 	c.remember()
 	return c
 }
@@ -101,7 +105,10 @@ type aside struct {
 
 // setAside makes room for what the next attempt brings. mu is held.
 func (c *call) setAside() {
-	c.before = &aside{
+	if c.before == nil {
+		c.before = new(aside)
+	}
+	*c.before = aside{
 		len(c.rec.Attempts), c.failure, c.judged, c.end,
 		c.rec.Unmasked, c.rec.Original, c.rec.Empty, c.rec.Accepted, c.rec.FirstEvent,
 	}
@@ -121,54 +128,33 @@ func (c *call) takeBack() {
 	c.rec.Accepted, c.rec.FirstEvent = b.accepted, b.firstEvent
 }
 
-// startTimer bounds the call by Policy.Timeout until its answer is handed out.
-func (c *call) startTimer() {
+// bound puts the call under Policy.Timeout, until its answer is handed out.
+func (c *call) bound() {
 	if d := c.t.policy.Timeout; d > 0 {
-		c.timer = layer.NewLimit(c.caller, d, c.limit())
-		c.Context = c.timer
+		c.limited = true
+		c.limit.Open(c)
+		c.limit.Start(d, c.timeout())
 	}
 }
 
-// liftTimer ends the call's time limit; false if it had passed already.
-func (c *call) liftTimer() bool { return c.timer == nil || c.timer.Stop() }
+// within returns the call's context with its limit, if it has one.
+func (c *call) within() context.Context {
+	if c.limited {
+		return &c.limit
+	}
+	return c
+}
 
-// timedOut reports whether the call's time limit has ended it.
-func (c *call) timedOut() bool { return c.timer != nil && c.timer.Fired() }
+// inTime ends the call's time limit; false if it had passed already.
+func (c *call) inTime() bool { return !c.limited || c.limit.Stop() }
 
-// release frees the context of startTimer.
+// release frees what the call holds.
 func (c *call) release() {
 	c.place.giveBack()
-	if c.timer != nil {
-		c.timer.Release()
+	if c.limited && !c.upgraded {
+		c.limit.Release()
 	}
 }
-
-// deadline is the limit that Policy.Timeout puts on the call's waits.
-func deadline(req *http.Request) (time.Time, bool) {
-	c := callOf(req.Context())
-	if c == nil || c.timer == nil {
-		return time.Time{}, false
-	}
-	return c.start.Add(c.t.policy.Timeout), true
-}
-
-func permit(req *http.Request) *breaker.Permit {
-	if c := callOf(req.Context()); c != nil {
-		return &c.permit
-	}
-	return new(breaker.Permit)
-}
-
-// inspect hands the layers below what the call layer has read already.
-func inspect(req *http.Request) wire.Request {
-	c := callOf(req.Context())
-	if c == nil || c.passthrough {
-		return wire.Request{Format: wire.Unknown}
-	}
-	return c.wire
-}
-
-func lenient(req *http.Request) bool { return flag(req.Context(), lenientKey{}) }
 
 // request is the caller's request under the call's context, for responses.
 func (c *call) request() *http.Request { return c.orig.WithContext(c) }
@@ -179,7 +165,7 @@ func (c *call) callerGone() bool {
 	return ending.Under(c.caller, c.canceled, nil).By != ending.Upstream
 }
 
-// limit is the error of Policy.Timeout.
-func (c *call) limit() *ending.TimeoutError {
+// timeout is the error of Policy.Timeout.
+func (c *call) timeout() *ending.TimeoutError {
 	return &ending.TimeoutError{What: "timeout", After: c.t.policy.Timeout}
 }

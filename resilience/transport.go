@@ -22,7 +22,7 @@ type Transport struct {
 	metrics     *metrics
 	breaker     *breaker.Transport // the top of the layers
 	limits      *limits
-	std         *http.Transport // the base, if it is net/http's own
+	headers     bool // the wait for headers is bounded here
 	now         func() time.Time
 }
 
@@ -53,7 +53,11 @@ func (c *call) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return c.fail(err)
 	}
-	c.startTimer() // reading the request's body is a part of the call
+	if open := c.shut(req); open != nil {
+		return c.fail(open)
+	}
+	c.exchange = new(exchange)
+	c.bound() // reading the request's body is a part of the call
 	r, err := c.prepare(req)
 	if err != nil {
 		return c.fail(err)

@@ -43,10 +43,10 @@ type flight struct {
 
 // watch returns ctx with the flight's hooks; a trace that the caller put there
 // is called as well.
-func (f *flight) watch(ctx context.Context, asked bool) context.Context {
-	if asked {
-		f.trace.GetConn = f.getConn
-	}
+func (f *flight) watch(ctx context.Context) context.Context {
+	// Even an http.Transport may hand requests to a base that reports nothing
+	// (RegisterProtocol), so each attempt finds out.
+	f.trace.GetConn = f.getConn
 	f.trace.GotConn = f.gotConn
 	f.Context = ctx
 	return httptrace.WithClientTrace(f, &f.trace)

@@ -63,9 +63,6 @@ func BenchmarkSuccess(b *testing.B) {
 	b.Run("retry", func(b *testing.B) {
 		benchmark(b, &retry.Transport{Base: &benchBase{statuses: []int{200}}, Policy: benchPolicy()})
 	})
-	b.Run("traced", func(b *testing.B) {
-		benchmark(b, &retry.Transport{Base: &benchBase{statuses: []int{200}}, Policy: benchPolicy(), Traced: true})
-	})
 }
 
 func BenchmarkTwoRetries(b *testing.B) {

@@ -17,7 +17,7 @@ const releaseWait = time.Second
 
 // await waits for the release of b, as long as the call lives and at most for
 // limit.
-func await(req *http.Request, b *tracked, limit time.Duration) error {
+func (c *call) await(b *tracked, limit time.Duration) error {
 	ch := b.release()
 	if ch == nil {
 		return nil
@@ -30,10 +30,10 @@ func await(req *http.Request, b *tracked, limit time.Duration) error {
 			ch = b.release()
 		case <-timer.C:
 			return errBodyBusy
-		case <-req.Context().Done():
-			return endOf(req).Explain(nil)
-		case <-req.Cancel:
-			return endOf(req).Explain(nil)
+		case <-c.ctx.Done():
+			return c.ending(nil).Explain(nil)
+		case <-c.req.Cancel:
+			return c.ending(nil).Explain(nil)
 		}
 	}
 	return nil
@@ -46,7 +46,8 @@ func await(req *http.Request, b *tracked, limit time.Duration) error {
 // other: some clients' Body and GetBody share one reader, which asking rewinds,
 // so the next copy is asked for only when nothing reads the one before.
 type payload struct {
-	req    *http.Request
+	c      *call
+	again  func() (io.ReadCloser, error) // next
 	memory bool
 	data   []byte // in memory
 
@@ -55,17 +56,18 @@ type payload struct {
 	size int64      // of the Body, as far as it is declared or was read to its end; else -1
 }
 
-// newPayload returns what is known of a body that can be sent again, nil for
+// of takes the body of a request that can be sent again. It reports false for
 // one that is sent as it is, once.
-func newPayload(req *http.Request) *payload {
+func (p *payload) of(c *call) bool {
+	req := c.req
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody == nil {
-		return nil
+		return false
 	}
-	p := &payload{req: req}
+	p.c, p.again = c, p.next
 	if p.memory = layer.InMemory(req.Body, &p.data); !p.memory {
 		p.cur, p.size = &tracked{rc: upload(req.Body, req.ContentLength)}, -1
 	}
-	return p
+	return true
 }
 
 // upload makes what is wrong with the body the request's own fault.
@@ -78,19 +80,14 @@ func upload(body io.ReadCloser, length int64) *layer.Upload {
 
 // own puts the request's own Body into the first attempt.
 func (p *payload) own(r *http.Request) {
-	if p.memory {
-		r.GetBody = layer.Copies(p.data)
-		return
+	if r.GetBody = p.again; !p.memory {
+		r.Body = p.cur
 	}
-	r.Body, r.GetBody = p.cur, p.next
 }
 
 // copy puts a body that next returned into a later attempt.
 func (p *payload) copy(r *http.Request, body io.ReadCloser) {
-	r.Body = body
-	if r.GetBody = p.next; p.memory {
-		r.GetBody = layer.Copies(p.data)
-	}
+	r.Body, r.GetBody = body, p.again
 }
 
 // next returns a new copy, once the one before is released. It is the GetBody
@@ -103,7 +100,7 @@ func (p *payload) next() (io.ReadCloser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cur != nil {
-		if err := await(p.req, p.cur, releaseWait); err != nil {
+		if err := p.c.await(p.cur, releaseWait); err != nil {
 			return nil, err
 		}
 		if p.size < 0 {
@@ -111,7 +108,7 @@ func (p *payload) next() (io.ReadCloser, error) {
 		}
 		p.cur = nil
 	}
-	rc, err := p.req.GetBody()
+	rc, err := p.c.req.GetBody()
 	if err != nil {
 		return nil, fmt.Errorf("retry: GetBody: %w", err)
 	}

@@ -1,8 +1,8 @@
 package retry
 
 import (
+	"context"
 	"io"
-	"math"
 	"net/http"
 	"time"
 
@@ -10,16 +10,23 @@ import (
 	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
-// call is one RoundTrip.
+// call is one RoundTrip, in one piece of memory.
 type call struct {
-	t    *Transport
-	orig *http.Request // as given
-	req  *http.Request // without an Idempotency-Key that is none
-	body *payload      // nil for none, and for one that cannot be had again
-	once bool          // there is a body that cannot be had again
+	t     *Transport
+	above Call // nil: the layer is used alone
+	ctx   context.Context
+	orig  *http.Request // as given
+	req   *http.Request // without an Idempotency-Key that is none
+	body  *payload      // nil for none, and for one that cannot be had again
+	once  bool          // there is a body that cannot be had again
+	timed bool          // somebody wants to know times
 
-	hand *http.Response // between two attempts
-	next io.ReadCloser  // body of the next attempt, until it begins
+	hand  *http.Response // between two attempts
+	next  io.ReadCloser  // body of the next attempt, until it begins
+	timer *time.Timer    // of the waits; nil: there was none
+
+	payload payload // what body points to
+	first   flight  // of the first attempt
 }
 
 // outcome is an attempt with what came of it.
@@ -29,17 +36,42 @@ type outcome struct {
 	end  ending.By
 }
 
-func newCall(t *Transport, req *http.Request) call {
-	c := call{t: t, orig: req, req: req}
-	if h := DropInvalidKey(req.Header); len(h) != len(req.Header) {
+func newCall(t *Transport, req *http.Request) *call {
+	c := &call{t: t, ctx: req.Context(), orig: req, req: req}
+	if t.Call != nil {
+		if c.above = t.Call(req); c.above != nil {
+			c.ctx = c.above.Under()
+		}
+	}
+	c.timed = c.above != nil || t.OnAttempt != nil || t.OnRetry != nil
+	if h := dropInvalidKey(req.Header); len(h) != len(req.Header) {
 		c.req = req.WithContext(req.Context())
 		c.req.Header = h
 	}
-	if t.set.maxRetries > 0 {
-		c.body = newPayload(c.req)
+	// Also where it is not retried, net/http may ask a GetBody which code above
+	// has left behind.
+	if (t.set.maxRetries > 0 || c.above != nil && layer.Known(req.Body)) && c.payload.of(c) {
+		c.body = &c.payload
 	}
 	c.once = c.body == nil && req.Body != nil && req.Body != http.NoBody
 	return c
+}
+
+// watched reports whether somebody needs to know what an attempt has sent.
+func (c *call) watched() bool {
+	return c.above != nil || c.t.OnAttempt != nil || c.t.set.maxRetries > 0 && !c.once
+}
+
+// flight returns what watches attempt n, nil for nothing.
+func (c *call) flight(n int) *flight {
+	switch {
+	case !c.watched():
+		return nil
+	case n == 1:
+		c.first.number = n
+		return &c.first
+	}
+	return &flight{number: n}
 }
 
 // attempt makes attempt n. body is the one that another returned, nil for the
@@ -47,19 +79,16 @@ func newCall(t *Transport, req *http.Request) call {
 func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 	t := c.t
 	o := outcome{Attempt: Attempt{Number: n, Wait: wait}}
-	r, ctx := c.req, c.req.Context()
+	r, ctx := c.req, c.ctx
 	var l *layer.Limit
-	var f *flight
-	// Without hooks and retries nobody needs to know what was sent.
-	trace := t.OnAttempt != nil || t.set.maxRetries > 0 && !c.once
-	if trace || c.body != nil || t.set.attemptTimeout > 0 {
+	f := c.flight(n)
+	if f != nil || c.body != nil || t.set.attemptTimeout > 0 {
 		if t.set.attemptTimeout > 0 {
 			l = layer.NewLimit(ctx, t.set.attemptTimeout, &ending.TimeoutError{What: "attempt_timeout", After: t.set.attemptTimeout})
 			ctx = l
 		}
-		if trace {
-			f = &flight{number: n}
-			ctx = f.watch(ctx, t.asked)
+		if f != nil {
+			ctx = f.watch(ctx)
 		}
 		r = r.WithContext(ctx)
 		switch {
@@ -70,7 +99,7 @@ func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 			c.body.copy(r, body)
 		}
 	}
-	if t.observe {
+	if c.timed {
 		o.Start = time.Now()
 	}
 	if l != nil {
@@ -79,13 +108,11 @@ func (c *call) attempt(n int, wait time.Duration, body io.ReadCloser) outcome {
 		o.resp, o.Err = layer.Send(t.base, r)
 	}
 	c.hand = o.resp
-	if t.observe {
+	if c.timed {
 		o.Elapsed = time.Since(o.Start)
 	}
 	c.settle(&o, r, f)
-	if t.OnAttempt != nil {
-		layer.Hook(nil, "OnAttempt", func() { t.OnAttempt(c.req, o.Attempt) })
-	}
+	c.onAttempt(o.Attempt)
 	return o
 }
 
@@ -111,11 +138,11 @@ func (c *call) settle(o *outcome, r *http.Request, f *flight) {
 	}
 	connected := f == nil || f.connected.Load()
 	// With a base that reports nothing, everything may have been sent.
-	silent := f != nil && c.t.asked && !f.asked.Load()
+	silent := f != nil && !f.asked.Load()
 	if connected && f != nil && f.overHTTP2() && ending.UnsendableHTTP2(c.req, o.Err) {
 		o.Err = ending.AsRequestError(o.Err)
 	}
-	e := ending.Of(c.req, o.Err)
+	e := c.ending(o.Err)
 	o.Sent = connected || silent && !ending.Unsendable(c.req)
 	o.end, o.Err = e.By, e.Explain(o.Err)
 	o.Timeout = o.end.Timeout()
@@ -131,15 +158,9 @@ func (c *call) decide(o *outcome) (wait time.Duration, again bool) {
 	if o.resp != nil && !c.retryable(o.resp) {
 		return 0, false
 	}
-	var replay Replay
-	if t.Replayable != nil {
-		replay = t.Replayable(c.req)
-	} else {
-		replay = t.set.replayable(c.req)
-	}
 	// Replay: only what the caller or the method declares safe, or what no
 	// upstream has seen.
-	switch replay {
+	switch c.replayable() {
 	case ReplayAlways:
 	case ReplayUnsent:
 		if o.Sent {
@@ -165,8 +186,8 @@ func (c *call) wait(o *outcome) (wait time.Duration, ok bool) {
 		}
 	}
 	room := c.room()
-	if c.t.Patience != nil {
-		longest, ok := c.t.Patience(c.req, o.resp, wait)
+	if c.above != nil {
+		longest, ok := c.above.MayWait(o.resp, wait)
 		if !ok {
 			return 0, false
 		}
@@ -188,9 +209,9 @@ func (c *call) wish(resp *http.Response) (wish time.Duration, ok bool) {
 	if wish = atLeast(wait); !c.fits(wish) {
 		return 0, false
 	}
-	if c.t.Judge != nil {
+	if c.judged() {
 		head := layer.Peek(resp, layer.PeekBytes, min(layer.PeekTime, c.room())).Head()
-		advice := c.t.Judge(c.req, resp, head)
+		advice := c.advise(resp, head)
 		if advice.Stop {
 			return 0, false
 		}
@@ -212,8 +233,6 @@ func atLeast(wish time.Duration) time.Duration {
 	return max(wish, minWish)
 }
 
-func (c *call) permitted() bool { return c.t.Permitted == nil || c.t.Permitted(c.req) }
-
 // retryable reports whether the answer, by its status and headers, is one that
 // another attempt may replace.
 func (c *call) retryable(resp *http.Response) bool {
@@ -234,41 +253,36 @@ func (c *call) fits(wish time.Duration) bool {
 }
 
 // room is the time until the call's deadline.
-func (c *call) room() time.Duration {
-	room := time.Duration(math.MaxInt64)
-	if d, ok := c.req.Context().Deadline(); ok {
-		room = time.Until(d)
-	}
-	if c.t.Deadline != nil {
-		if d, ok := c.t.Deadline(c.req); ok {
-			room = min(room, time.Until(d))
-		}
-	}
-	return room
-}
+func (c *call) room() time.Duration { return layer.Until(c.ctx) }
+
+// ending is who ended the call, or an attempt that failed with err; nil asks for
+// the call, whatever its attempts made of its end.
+func (c *call) ending(err error) ending.Ending { return ending.Within(c.ctx, c.req, err) }
 
 // pause takes the answer off its connection, which is then free for the next
 // attempt, and waits. What is kept of the answer goes back if no attempt follows
 // after all. An error means that the call has ended meanwhile.
 func (c *call) pause(o *outcome, wait time.Duration) error {
 	until := time.Now().Add(wait)
-	if c.t.OnRetry != nil {
-		layer.Hook(nil, "OnRetry", func() { c.t.OnRetry(c.req, o.Attempt, wait) })
-	}
+	c.onRetry(o.Attempt, wait)
 	if o.resp != nil {
 		// A slow drain must not use up the time that the attempt needs.
 		layer.Keep(o.resp, min(layer.DrainTime, c.room()-wait))
 	}
-	if d := time.Until(until); d > 0 && endOf(c.req).By == ending.Upstream {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
+	if d := time.Until(until); d > 0 && c.ending(nil).By == ending.Upstream {
+		if c.timer == nil {
+			c.timer = time.NewTimer(d)
+		} else {
+			c.timer.Reset(d)
+		}
+		defer c.timer.Stop()
 		select {
-		case <-timer.C:
-		case <-c.req.Context().Done():
+		case <-c.timer.C:
+		case <-c.ctx.Done():
 		case <-c.req.Cancel:
 		}
 	}
-	if e := endOf(c.req); e.By != ending.Upstream {
+	if e := c.ending(nil); e.By != ending.Upstream {
 		return e.Explain(nil)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
@@ -235,14 +236,16 @@ func TestDeadlineGivesTheAnswerBack(t *testing.T) {
 		"fits":   {status(503, "Retry-After", "0.024"), 2},
 		"failed": {fails(errReset), 2},
 	} {
-		for _, own := range []bool{false, true} {
+		for _, limit := range []bool{false, true} { // of a layer above, in place of a deadline
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s, rt := newScript(t, row.reply)
 					rt.Policy.MaxRetries = 5
 					ctx, end := t.Context(), time.Now().Add(25*time.Millisecond)
-					if own {
-						rt.Deadline = func(*http.Request) (time.Time, bool) { return end, true }
+					if limit {
+						l := layer.NewLimit(ctx, time.Until(end), errors.New("too late"))
+						defer l.Release()
+						ctx = l
 					} else {
 						var cancel func()
 						ctx, cancel = context.WithDeadline(ctx, end)

@@ -179,7 +179,7 @@ func TestWhatHTTP2RefusesIsTheRequestsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				rt := &retry.Transport{Base: connected(row.conn, errReset), Policy: testPolicy(), Traced: true}
+				rt := &retry.Transport{Base: connected(row.conn, errReset), Policy: testPolicy()}
 				rt.OnAttempt = func(*http.Request, retry.Attempt) { attempts++ }
 				req := get(t.Context(), t)
 				row.spoil(req)

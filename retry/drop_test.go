@@ -2,6 +2,7 @@ package retry_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/retry"
 )
 
@@ -70,9 +72,9 @@ func TestDrainRunsWithinTheWait(t *testing.T) {
 
 		s, rt = newScript(t, streaming(503, hanging("x")), status(200))
 		rt.Policy.JitterFactor = 0
-		end := time.Now().Add(30 * time.Millisecond)
-		rt.Deadline = func(*http.Request) (time.Time, bool) { return end, true }
-		assert.Equal(t, 200, send(t, rt, get(t.Context(), t)))
+		l := layer.NewLimit(t.Context(), 30*time.Millisecond, errors.New("too late"))
+		defer l.Release()
+		assert.Equal(t, 200, send(t, rt, get(l, t)))
 		assert.Equal(t, 20*time.Millisecond, s.times[1].Sub(s.times[0]))
 	})
 }

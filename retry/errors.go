@@ -3,9 +3,6 @@ package retry
 import (
 	"crypto/tls"
 	"errors"
-	"net/http"
-
-	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // errBodyBusy ends a call whose next attempt would have to share a body that
@@ -19,9 +16,6 @@ var errNoCopy = errors.New("retry: GetBody gives no body")
 // errBodyReleased is what a reader gets who comes back for more of a body that
 // was closed or whose attempt is over.
 var errBodyReleased = errors.New("retry: the request body was read after its attempt had ended")
-
-// endOf is who ended the call by now, whatever its attempts made of it.
-func endOf(req *http.Request) ending.Ending { return ending.Of(req, nil) }
 
 // hopeless reports whether no wait can mend err: the upstream's certificate
 // does not verify (contract 3).

@@ -13,3 +13,6 @@ func Obey(p Policy, wish, room time.Duration) time.Duration {
 	s := p.settings()
 	return s.obey(wish, room)
 }
+
+// DropInvalidKey is what a call sends of its header.
+var DropInvalidKey = dropInvalidKey

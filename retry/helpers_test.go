@@ -112,6 +112,61 @@ func hangs(req *http.Request) (*http.Response, error) {
 
 var errReset = errors.New("connection reset")
 
+// above is what stands above a layer: it asks the layer's own funcs, and the
+// two that only a Call has.
+type above struct {
+	rt       *retry.Transport
+	req      *http.Request
+	mayRetry func() bool
+	mayWait  func(*http.Response, time.Duration) (time.Duration, bool)
+}
+
+// put has a call stand above rt whose methods are a's.
+func (a above) put(rt *retry.Transport) {
+	rt.Call = func(req *http.Request) retry.Call {
+		c := a
+		c.rt, c.req = rt, req
+		return &c
+	}
+}
+
+func (a *above) Under() context.Context { return a.req.Context() }
+
+func (a *above) Replayable() retry.Replay {
+	if a.rt.Replayable != nil {
+		return a.rt.Replayable(a.req)
+	}
+	return retry.ReplayAlways
+}
+
+func (a *above) Advise(resp *http.Response, head []byte) retry.Advice {
+	if a.rt.Judge != nil {
+		return a.rt.Judge(a.req, resp, head)
+	}
+	return retry.Advice{}
+}
+
+func (a *above) MayRetry() bool { return a.mayRetry == nil || a.mayRetry() }
+
+func (a *above) MayWait(resp *http.Response, wait time.Duration) (time.Duration, bool) {
+	if a.mayWait != nil {
+		return a.mayWait(resp, wait)
+	}
+	return time.Hour, true
+}
+
+func (a *above) OnAttempt(at retry.Attempt) {
+	if a.rt.OnAttempt != nil {
+		a.rt.OnAttempt(a.req, at)
+	}
+}
+
+func (a *above) OnRetry(at retry.Attempt, wait time.Duration) {
+	if a.rt.OnRetry != nil {
+		a.rt.OnRetry(a.req, at, wait)
+	}
+}
+
 // testPolicy has the knobs of the case list: two retries from 10 ms to 1 s.
 func testPolicy() retry.Policy {
 	p := retry.DefaultPolicy()

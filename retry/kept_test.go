@@ -96,13 +96,13 @@ func TestDroppedAnswerIsKept(t *testing.T) {
 						rt.Judge = func(*http.Request, *http.Response, []byte) retry.Advice { return retry.Advice{} }
 					}
 					asked := 0
-					rt.Permitted = func(*http.Request) bool {
+					above{mayRetry: func() bool {
 						if asked++; asked == 1 {
 							return true
 						}
 						assert.Zero(t, s.open.Load(), "the connection is free by then")
 						return false
-					}
+					}}.put(rt)
 					resp, err := rt.RoundTrip(post(t.Context(), t, "hello"))
 					code, body := finish(t, resp, err)
 					assert.Equal(t, 503, code)

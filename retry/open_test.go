@@ -30,23 +30,28 @@ func TestNothingStaysOpenWhateverPanics(t *testing.T) {
 			"Judge": func(rt *retry.Transport, _ *http.Request) {
 				rt.Judge = func(*http.Request, *http.Response, []byte) retry.Advice { end(); return retry.Advice{} }
 			},
-			"Patience": func(rt *retry.Transport, _ *http.Request) {
-				rt.Patience = func(*http.Request, *http.Response, time.Duration) (time.Duration, bool) { end(); return 0, true }
+			"Replayable of a call": func(rt *retry.Transport, _ *http.Request) {
+				rt.Replayable = func(*http.Request) retry.Replay { end(); return retry.ReplayAlways }
+				above{}.put(rt)
 			},
-			"Permitted": func(rt *retry.Transport, _ *http.Request) {
-				rt.Permitted = func(*http.Request) bool { end(); return true }
+			"Advise": func(rt *retry.Transport, _ *http.Request) {
+				rt.Judge = func(*http.Request, *http.Response, []byte) retry.Advice { end(); return retry.Advice{} }
+				above{}.put(rt)
 			},
-			"Permitted, after the wait": func(rt *retry.Transport, _ *http.Request) {
+			"MayWait": func(rt *retry.Transport, _ *http.Request) {
+				above{mayWait: func(*http.Response, time.Duration) (time.Duration, bool) { end(); return 0, true }}.put(rt)
+			},
+			"MayRetry": func(rt *retry.Transport, _ *http.Request) {
+				above{mayRetry: func() bool { end(); return true }}.put(rt)
+			},
+			"MayRetry, after the wait": func(rt *retry.Transport, _ *http.Request) {
 				asked := 0
-				rt.Permitted = func(*http.Request) bool {
+				above{mayRetry: func() bool {
 					if asked++; asked == 2 {
 						end()
 					}
 					return true
-				}
-			},
-			"Deadline": func(rt *retry.Transport, _ *http.Request) {
-				rt.Deadline = func(*http.Request) (time.Time, bool) { end(); return time.Time{}, false }
+				}}.put(rt)
 			},
 			"GetBody": func(_ *retry.Transport, req *http.Request) {
 				req.GetBody = func() (io.ReadCloser, error) { end(); return nil, nil }

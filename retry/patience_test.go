@@ -35,7 +35,8 @@ func TestPatienceIsAskedBeforeEachWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				u := &script{t: t, replies: []reply{tc.reply}}
 				n := 0
-				rt := &retry.Transport{Base: u, Policy: retry.DefaultPolicy(), Patience: func(_ *http.Request, resp *http.Response, wait time.Duration) (time.Duration, bool) {
+				rt := &retry.Transport{Base: u, Policy: retry.DefaultPolicy()}
+				above{mayWait: func(resp *http.Response, wait time.Duration) (time.Duration, bool) {
 					require.Less(t, n, len(tc.waits))
 					if tc.waits[n] > 0 {
 						assert.Equal(t, tc.waits[n], wait)
@@ -44,7 +45,7 @@ func TestPatienceIsAskedBeforeEachWait(t *testing.T) {
 					longest := tc.longest[n]
 					n++
 					return longest, wait <= longest
-				}}
+				}}.put(rt)
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://u.example/", nil)
 				require.NoError(t, err)
 				start := time.Now()

@@ -45,10 +45,10 @@ func (s *settings) replayable(req *http.Request) Replay {
 	return ReplayAlways
 }
 
-// DropInvalidKey returns h, or a copy without its Idempotency-Key where that is
+// dropInvalidKey returns h, or a copy without its Idempotency-Key where that is
 // not valid, as a [Transport] sends it: an upstream that took it for a key would merge calls that have
 // nothing to do with each other, and net/http re-sends whatever carries one.
-func DropInvalidKey(h http.Header) http.Header {
+func dropInvalidKey(h http.Header) http.Header {
 	values, spellings := keyValues(h)
 	if spellings == 0 || len(values) == 1 && validKey(values[0]) {
 		return h

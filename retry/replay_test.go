@@ -98,30 +98,24 @@ func TestReplayable(t *testing.T) {
 	dial, dropped, silent := trace(false, fails(errReset)), trace(true, fails(errReset)), fails(errReset)
 	for name, row := range map[string]struct {
 		replay retry.Replay
-		traced bool
 		reply  reply
 		count  int
 		sent   bool
 	}{
-		"never, dial":          {retry.ReplayNever, false, dial, 1, false},
-		"never, dropped":       {retry.ReplayNever, false, dropped, 1, true},
-		"unsent, dial":         {retry.ReplayUnsent, false, dial, 3, false},
-		"unsent, dropped":      {retry.ReplayUnsent, false, dropped, 1, true},
-		"unsent, silent":       {retry.ReplayUnsent, false, silent, 1, true},
-		"unsent, no trace":     {retry.ReplayUnsent, true, silent, 3, false},
-		"unsent, traced, dial": {retry.ReplayUnsent, true, dial, 3, false},
-		"unsent, traced, drop": {retry.ReplayUnsent, true, dropped, 1, true},
-		"unsent, answered":     {retry.ReplayUnsent, false, status(503), 1, true},
-		"unsent, traced, 503":  {retry.ReplayUnsent, true, status(503), 1, true},
-		"always, dial":         {retry.ReplayAlways, false, dial, 3, false},
-		"always, dropped":      {retry.ReplayAlways, false, dropped, 3, true},
-		"always, silent":       {retry.ReplayAlways, false, silent, 3, true},
-		"unknown value":        {retry.Replay(7), false, dial, 1, false},
+		"never, dial":      {retry.ReplayNever, dial, 1, false},
+		"never, dropped":   {retry.ReplayNever, dropped, 1, true},
+		"unsent, dial":     {retry.ReplayUnsent, dial, 3, false},
+		"unsent, dropped":  {retry.ReplayUnsent, dropped, 1, true},
+		"unsent, silent":   {retry.ReplayUnsent, silent, 1, true},
+		"unsent, answered": {retry.ReplayUnsent, status(503), 1, true},
+		"always, dial":     {retry.ReplayAlways, dial, 3, false},
+		"always, dropped":  {retry.ReplayAlways, dropped, 3, true},
+		"always, silent":   {retry.ReplayAlways, silent, 3, true},
+		"unknown value":    {retry.Replay(7), dial, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, rt := newScript(t, row.reply)
-				rt.Traced = row.traced
 				rt.Replayable = func(*http.Request) retry.Replay { return row.replay }
 				rt.OnAttempt = func(_ *http.Request, a retry.Attempt) { assert.Equal(t, row.sent, a.Sent) }
 				req := post(t.Context(), t, "hello")
@@ -179,14 +173,11 @@ func TestCallersTrace(t *testing.T) {
 			GotConn:      func(httptrace.GotConnInfo) { got++ },
 			WroteRequest: func(httptrace.WroteRequestInfo) { wrote++ },
 		})
-		for _, traced := range []bool{false, true} {
-			s, rt := newScript(t, trace(true, status(503)))
-			rt.Traced = traced
-			assert.Equal(t, 503, send(t, rt, post(ctx, t, "hello")))
-			assert.Equal(t, 503, send(t, rt, get(ctx, t)))
-			assert.Equal(t, 6, s.count())
-		}
-		assert.Equal(t, []int{12, 12, 12}, []int{asked, got, wrote})
+		s, rt := newScript(t, trace(true, status(503)))
+		assert.Equal(t, 503, send(t, rt, post(ctx, t, "hello")))
+		assert.Equal(t, 503, send(t, rt, get(ctx, t)))
+		assert.Equal(t, 6, s.count())
+		assert.Equal(t, []int{6, 6, 6}, []int{asked, got, wrote})
 	})
 }
 

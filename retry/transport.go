@@ -39,10 +39,6 @@ type Transport struct {
 	// Policy says how often and how patiently. A Policy that is not valid makes
 	// every RoundTrip fail; nothing is sent.
 	Policy Policy
-	// Traced says that Base calls the hooks of package httptrace as a
-	// [*http.Transport] does, which a Base of that type is known to. What reached
-	// no connection is then known not to have been sent.
-	Traced bool
 	// KeepShouldRetry leaves the last answer's headers alone. By default
 	// "x-should-retry: false" is set where there was a retry, so that an SDK
 	// above does not multiply the attempts.
@@ -56,31 +52,19 @@ type Transport struct {
 	// body as far as they come within half a second; it must not change or keep
 	// them. Nil has nothing to add.
 	Judge func(*http.Request, *http.Response, []byte) Advice
-	// Permitted is asked before each wait and after it whether another attempt may
-	// still be made: a circuit breaker that has opened meanwhile says no. Refused
-	// before, the answer in hand goes back; refused after, its status, headers and
-	// first 64 KiB do (contract 3). Nil permits all.
-	Permitted func(*http.Request) bool
-	// Patience is asked before each wait whether it may be begun, with the answer
-	// in hand, nil after a transport failure, and the shortest that the wait can
-	// be. It returns the longest that the wait may be. Where it refuses, the
-	// answer in hand goes back (contract 11). Nil permits all.
-	Patience func(req *http.Request, resp *http.Response, wait time.Duration) (longest time.Duration, ok bool)
-	// Deadline returns a limit of the whole call beside the context's. Nil is
-	// none.
-	Deadline func(*http.Request) (time.Time, bool)
 	// OnAttempt is called after each attempt. A panic in it is dropped.
 	OnAttempt func(*http.Request, Attempt)
 	// OnRetry is called before each wait, with the attempt that failed and the
 	// wait. A panic in it is dropped.
 	OnRetry func(*http.Request, Attempt, time.Duration)
+	// Call finds what stands above and knows the call of a request; the funcs
+	// above are not called then. Nil, or a nil result: nothing does.
+	Call func(*http.Request) Call
 
-	once    sync.Once
-	base    http.RoundTripper
-	set     settings
-	err     error
-	asked   bool // whether a base reports to httptrace has to be found out
-	observe bool // somebody wants to know times
+	once sync.Once
+	base http.RoundTripper
+	set  settings
+	err  error
 }
 
 func (t *Transport) init() error {
@@ -89,10 +73,6 @@ func (t *Transport) init() error {
 		if t.base == nil {
 			t.base = layer.DefaultBase()
 		}
-		// Even an http.Transport may hand requests to a base that reports
-		// nothing (RegisterProtocol), so only Traced is taken at its word.
-		t.asked = !t.Traced
-		t.observe = t.OnAttempt != nil || t.OnRetry != nil
 		if t.err = t.Policy.Validate(); t.err == nil {
 			t.set = t.Policy.settings()
 		}
@@ -139,17 +119,17 @@ func (c *call) run() (*http.Response, error) {
 		c.next = nil
 		o := c.attempt(n, wait, body)
 		var again bool
-		if wait, again = c.decide(&o); !again || !c.permitted() {
+		if wait, again = c.decide(&o); !again || !c.mayRetry() {
 			return c.last(&o)
 		}
 		var err error
-		if c.next, err = c.another(); err != nil && endOf(c.orig).By == ending.Upstream {
+		if c.next, err = c.another(); err != nil && c.ending(nil).By == ending.Upstream {
 			return c.last(&o)
 		}
 		// Replay: decide saw that the request may be sent twice, and that
 		// neither the caller nor a local timeout has ended the call.
 		err = c.pause(&o, wait)
-		refused := err == nil && !c.permitted()
+		refused := err == nil && !c.mayRetry()
 		if c.next != nil && (err != nil || refused) {
 			_ = c.next.Close() // nothing is sent any more
 		}

@@ -56,16 +56,14 @@ func (e *eventReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func inspectAs(stream bool) func(*http.Request) wire.Request {
-	return func(*http.Request) wire.Request { return wire.Request{Format: wire.Chat, Model: "m", Stream: stream} }
-}
-
 func benchRig(base http.RoundTripper, stream bool) *sg.Guard {
+	var chat sg.Call = above{Request: wire.Request{Format: wire.Chat, Model: "m", Stream: stream}}
+	call := func(*http.Request) sg.Call { return chat }
 	return &sg.Guard{
 		Base: &sg.Unmasker{
-			Base: &sg.Idle{Base: base, Timeout: 300 * time.Second}, KeepStreams: true, Inspect: inspectAs(stream),
+			Base: &sg.Idle{Base: base, Timeout: 300 * time.Second}, KeepStreams: true, Call: call,
 		},
-		Policy: sg.DefaultPolicy(), Inspect: inspectAs(stream), OnEnd: func(*http.Request, sg.End) {},
+		Policy: sg.DefaultPolicy(), Call: call,
 	}
 }
 

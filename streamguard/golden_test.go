@@ -28,8 +28,8 @@ var goldenFormats = map[string]*wire.Format{
 func guarded(rd io.Reader, f *wire.Format, p sg.Policy) (*http.Response, sg.End, error) {
 	var end sg.End
 	g := &sg.Guard{
-		Base: answer("text/event-stream", io.NopCloser(rd)), Policy: p, OnEnd: func(_ *http.Request, e sg.End) { end = e },
-		Inspect: func(*http.Request) wire.Request { return wire.Request{Format: f, Stream: true} },
+		Base: answer("text/event-stream", io.NopCloser(rd)), Policy: p,
+		Call: above{wire.Request{Format: f, Stream: true}, func(e sg.End) { end = e }}.call,
 	}
 	req, err := http.NewRequest(http.MethodPost, "http://up/", http.NoBody) //nolint:noctx // never leaves the test
 	if err != nil {

@@ -29,17 +29,16 @@ type Guard struct {
 	Policy   Policy            // Policy.IdleTimeout applies unless an Idle below has set one
 	Provider string            // named in error texts
 
-	// Inspect tells what a request is. nil looks at it, and reads the body of
-	// an inference call into memory for that, up to 4 MiB.
-	Inspect func(*http.Request) wire.Request
+	// Call finds what stands above and knows the call of a request; the funcs
+	// below are not called then. nil, or a nil result: nothing does, and the layer
+	// looks at the request itself, reading the body of an inference call into
+	// memory for that, up to 4 MiB.
+	Call func(*http.Request) Call
 	// Lenient tells whether a clean end after content ends a stream, for
 	// targets that send no end mark. nil is never.
 	Lenient func(*http.Request) bool
 	// Words are what errors are called beside the built-in words; nil is none.
 	Words *wire.Vocabulary
-	// OnStream is called for each answer that is a stream, asked for or not,
-	// before it is held back. nil is none.
-	OnStream func(*http.Request)
 	// OnFirst is called once a stream, at its first data event that is no
 	// failure, when it is judged: usually before RoundTrip returns. nil is none.
 	OnFirst func(*http.Request)
@@ -78,7 +77,8 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	w, out, err := look(g.Inspect, req)
+	call := callOf(g.Call, req)
+	w, out, err := look(call, req)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +101,13 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		d := g.Policy.FirstEventTimeout
 		first = newFirstEvent(d, d-time.Since(start), func(error) {})
 	}
-	return g.receive(req, resp, w, first)
+	return g.receive(call, req, resp, w, first)
 }
 
 // receive looks at what the answer is.
-func (g *Guard) receive(req *http.Request, resp *http.Response, w wire.Request, first *firstEvent) (*http.Response, error) {
+func (g *Guard) receive(call Call, req *http.Request, resp *http.Response, w wire.Request, first *firstEvent) (*http.Response, error) {
 	b := &relay{}
-	b.init(g, req, resp, w.Format)
+	b.init(g, call, req, resp, w.Format)
 	b.first = first
 	first.watch(&b.src.watch)
 	resp.Body = b.src.body
@@ -129,13 +129,11 @@ func (b *relay) start(resp *http.Response, w wire.Request) (*http.Response, erro
 	o := readOpening(w, resp, b.chunk().b)
 	j := &judge{
 		provider: g.Provider, format: w.Format, deferred: w.Deferred, words: g.Words,
-		onVerdict: g.OnVerdict, logger: g.Logger,
+		call: b.call, onVerdict: g.OnVerdict, logger: g.Logger,
 	}
 	switch {
 	case isStream(w, resp, o):
-		if g.OnStream != nil {
-			layer.Hook(g.Logger, "OnStream", func() { g.OnStream(req) })
-		}
+		b.onStream()
 		b.load(o)
 		return b.open(resp, j)
 	case w.Stream || labelled(resp):

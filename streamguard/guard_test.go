@@ -195,9 +195,7 @@ func TestGuardAlone(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 	})
 	// What is no stream and was not asked to be is the unmasker's business.
-	g := &sg.Guard{Base: answer("application/json", pieces(`{"error":`, `{"code":429}}`)), Inspect: func(*http.Request) wire.Request {
-		return wire.Request{Format: wire.Chat}
-	}}
+	g := &sg.Guard{Base: answer("application/json", pieces(`{"error":`, `{"code":429}}`)), Call: above{Request: wire.Request{Format: wire.Chat}}.call}
 	resp, err := g.RoundTrip(plainCall(t, chatPath))
 	require.NoError(t, err)
 	got, err := io.ReadAll(resp.Body)

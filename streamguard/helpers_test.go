@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	sg "github.com/surefoot-go/surefoot/streamguard"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Stream bytes, by the names of the cases.
@@ -208,6 +209,27 @@ type rig struct {
 	ends     []sg.End
 	firsts   int
 	reports  []sg.Report
+}
+
+// above is what stands above a layer: it knows what the request is, and forgets
+// what it is told but for the end.
+type above struct {
+	wire.Request
+
+	onEnd func(sg.End)
+}
+
+func (a above) call(*http.Request) sg.Call { return a }
+
+func (a above) Inspect() wire.Request { return a.Request }
+func (above) Lenient() bool           { return false }
+func (above) OnStream()               {}
+func (above) OnFirst()                {}
+func (above) OnVerdict(sg.Report)     {}
+func (a above) OnEnd(e sg.End) {
+	if a.onEnd != nil {
+		a.onEnd(e)
+	}
 }
 
 func stack(base http.RoundTripper, p sg.Policy) *rig {

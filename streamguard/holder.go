@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -15,6 +14,7 @@ import (
 type holder struct {
 	scanner
 	g        *Guard
+	call     Call // nil: the layer is used alone
 	req      *http.Request
 	format   *wire.Format
 	first    *firstEvent // nil without a limit
@@ -22,15 +22,14 @@ type holder struct {
 	comments int         // bytes of comments that HoldComplete holds
 }
 
-func (h *holder) init(g *Guard, req *http.Request, resp *http.Response, f *wire.Format) {
-	h.g, h.req, h.format, h.chunks = g, req, f, &g.chunks
+func (h *holder) init(g *Guard, call Call, req *http.Request, resp *http.Response, f *wire.Format) {
+	h.g, h.call, h.req, h.format, h.chunks = g, call, req, f, &g.chunks
 	h.src.body = withIdle(resp, g.Policy.IdleTimeout)
 }
 
 // load starts the stream with what was read of it.
 func (h *holder) load(o opening) {
-	lenient := h.g.Lenient != nil && h.g.Lenient(h.req)
-	h.st = h.format.NewStream(wire.StreamOptions{Lenient: lenient, Words: h.g.Words})
+	h.st = h.format.NewStream(wire.StreamOptions{Lenient: h.lenient(), Words: h.g.Words})
 	h.endless = h.st.Complete()
 	h.strip = h.g.Policy.StripComments
 	h.chunk().b = o.head
@@ -45,9 +44,7 @@ func (h *holder) note(m wire.Mark) {
 	if m&wire.MarkData != 0 && !h.seen {
 		h.seen = true
 		h.first.stop()
-		if h.g.OnFirst != nil {
-			layer.Hook(h.g.Logger, "OnFirst", func() { h.g.OnFirst(h.req) })
-		}
+		h.onFirst()
 	}
 	switch {
 	case m&(wire.MarkFinal|wire.MarkFailed) != 0:

@@ -55,12 +55,13 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodHead
 }
 
-// withIdle bounds the body of resp, unless a layer below has done so already.
+// withIdle bounds the body of resp, unless a layer below has done so already or
+// it reads from memory.
 // The length of a stream is not believed, whatever a base says, and one of 0 is
 // as unknown as -1: many a transport that is not net/http's leaves the field
 // alone.
 func withIdle(resp *http.Response, timeout time.Duration) io.ReadCloser {
-	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() {
+	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() || layer.Known(resp.Body) {
 		return resp.Body
 	}
 	b := &idleBody{timeout: timeout, left: resp.ContentLength}
@@ -81,6 +82,7 @@ type idleBody struct {
 	left    int64 // bytes still due; less than 0: unknown
 	err     error
 	w       watch
+	whole   memBody // in its place once it was read whole
 }
 
 func (b *idleBody) bounded() bool { return true }

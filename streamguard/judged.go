@@ -36,13 +36,18 @@ type memBody struct {
 	closed bool
 }
 
-// newMemBody hands out data. buf is of takeBuffer, and then nobody else has
-// data, which may have outgrown it; or nil.
-func newMemBody(data []byte, buf *[]byte) *memBody {
+// newMemBody hands out data in place of old, which has been read. buf is of
+// takeBuffer, and then nobody else has data, which may have outgrown it; or nil.
+func newMemBody(old io.ReadCloser, data []byte, buf *[]byte) *memBody {
 	if buf != nil {
 		*buf = data
 	}
-	return &memBody{data: data, buf: buf}
+	m := new(memBody)
+	if b, ok := old.(*idleBody); ok {
+		m = &b.whole
+	}
+	m.data, m.buf = data, buf
+	return m
 }
 
 func (m *memBody) Read(p []byte) (int, error) {

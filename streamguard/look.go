@@ -8,14 +8,14 @@ import (
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
-// look returns what the request is and the request to send. A layer that has no
-// Inspect reads the body of an inference call into memory, up to
+// look returns what the request is and the request to send. A layer that is used
+// alone reads the body of an inference call into memory, up to
 // [layer.MaxBody], looks at it there and sends it from there; of a longer one it
 // sees the beginning. GetBody is not asked: what is sent is Body (contract 2).
 // The request itself is never modified. On an error its body has been closed.
-func look(inspect func(*http.Request) wire.Request, req *http.Request) (wire.Request, *http.Request, error) {
-	if inspect != nil {
-		return inspect(req), req, nil
+func look(call Call, req *http.Request) (wire.Request, *http.Request, error) {
+	if call != nil {
+		return call.Inspect(), req, nil
 	}
 	w := wire.Inspect(req.Method, req.URL, req.Header)
 	if w.Format == wire.Unknown || req.Body == nil || req.Body == http.NoBody {

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -88,7 +87,7 @@ func (r *relay) leave(n int, err error, returned bool) {
 	end := r.end
 	r.mu.Unlock()
 	if tell {
-		r.tell(end)
+		r.onEnd(end)
 	}
 }
 
@@ -102,12 +101,6 @@ func (r *relay) account() {
 		r.end.Failure, r.end.Err = f, r.inBand(f)
 	}
 	r.end.Complete = r.end.Failure == nil && r.complete()
-}
-
-func (r *relay) tell(end End) {
-	if r.g.OnEnd != nil {
-		layer.Hook(r.g.Logger, "OnEnd", func() { r.g.OnEnd(r.req, end) })
-	}
 }
 
 func (r *relay) read(p []byte) (int, error) {
@@ -278,7 +271,7 @@ func (r *relay) Close() (err error) {
 				end.Err = errPanicked
 			}
 		}
-		r.tell(end)
+		r.onEnd(end)
 	}()
 	err = r.src.close()
 	done = true

@@ -24,9 +24,11 @@ type Unmasker struct {
 	Base     http.RoundTripper // nil: as in Idle
 	Provider string            // named in error texts
 
-	// Inspect tells what a request is. nil looks at it, and reads the body of
-	// an inference call into memory for that, up to 4 MiB.
-	Inspect func(*http.Request) wire.Request
+	// Call finds what stands above and knows the call of a request; OnVerdict is
+	// not called then. nil, or a nil result: nothing does, and the layer looks at
+	// the request itself, reading the body of an inference call into memory for
+	// that, up to 4 MiB.
+	Call func(*http.Request) Call
 	// KeepStreams leaves answers to streaming calls, and answers labelled as
 	// event streams, to a Guard above.
 	KeepStreams bool
@@ -42,7 +44,8 @@ type Unmasker struct {
 
 // RoundTrip returns the base's answer, or what it stands for.
 func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
-	w, out, err := look(t.Inspect, req)
+	call := callOf(t.Call, req)
+	w, out, err := look(call, req)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func (t *Unmasker) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	j := &judge{
 		provider: t.Provider, format: w.Format, deferred: w.Deferred, words: t.Words,
-		onVerdict: t.OnVerdict, logger: t.Logger,
+		call: call, onVerdict: t.OnVerdict, logger: t.Logger,
 	}
 	body, returned := resp.Body, false
 	defer func() {
@@ -86,7 +89,7 @@ func (t *Unmasker) judge(req *http.Request, resp *http.Response, w wire.Request,
 	}
 	// A stream is judged by its first data event; then it is let go of.
 	h := &holder{}
-	h.init(&Guard{Provider: t.Provider, Words: t.Words}, req, resp, w.Format)
+	h.init(&Guard{Provider: t.Provider, Words: t.Words}, nil, req, resp, w.Format)
 	h.load(o)
 	if r := h.hold(); r.err != nil || r.failure != nil {
 		return h.refuse(resp, j, r)

@@ -58,6 +58,7 @@ type judge struct {
 	format    *wire.Format
 	deferred  bool // the request asked for its answer later
 	words     *wire.Vocabulary
+	call      Call // nil: the layer is used alone
 	onVerdict func(*http.Request, *http.Response, Report)
 	logger    *slog.Logger
 }
@@ -111,7 +112,7 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 	if v.Failure != nil {
 		return j.refuse(req, resp, v.Failure, data)
 	}
-	resp.Body = newMemBody(data, o.buf)
+	resp.Body = newMemBody(resp.Body, data, o.buf)
 	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted})
 	return resp, nil
 }
@@ -180,7 +181,7 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	resp.Status = strings.TrimSpace(strconv.Itoa(f.Status) + " " + http.StatusText(f.Status))
 	resp.ContentLength = int64(len(body))
 	resp.TransferEncoding, resp.Trailer, resp.Uncompressed = nil, nil, false
-	resp.Body = newMemBody(body, nil)
+	resp.Body = newMemBody(resp.Body, body, nil)
 	carrier := resp.Request
 	if carrier == nil {
 		carrier = req
@@ -188,12 +189,6 @@ func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, or
 	resp.Request = carrier.WithContext(context.WithValue(carrier.Context(), reportKey{}, &r))
 	j.report(req, resp, r)
 	return resp
-}
-
-func (j *judge) report(req *http.Request, resp *http.Response, r Report) {
-	if j.onVerdict != nil {
-		layer.Hook(j.logger, "OnVerdict", func() { j.onVerdict(req, resp, r) })
-	}
 }
 
 // readUpTo reads on from o until more than limit bytes are there (over is true,

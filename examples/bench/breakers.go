@@ -143,10 +143,12 @@ func rejectionSection() *section {
 		_, _ = gb.Execute(func() (any, error) { return nil, errors.New("down") })
 	}
 	get := must(http.NewRequestWithContext(context.Background(), http.MethodGet, chatURL, nil))
-	rejected := func(rt http.RoundTripper) func(b *testing.B) {
+	same := func(*testing.B) *http.Request { return get }
+	post := func(b *testing.B) *http.Request { return newRequest(b, chatURL) }
+	rejected := func(rt http.RoundTripper, req func(*testing.B) *http.Request) func(b *testing.B) {
 		return func(b *testing.B) {
 			for b.Loop() {
-				resp, err := rt.RoundTrip(get)
+				resp, err := rt.RoundTrip(req(b))
 				if err == nil {
 					_ = resp.Body.Close()
 					b.Fatal("not rejected")
@@ -155,16 +157,31 @@ func rejectionSection() *section {
 		}
 	}
 	const theirs, layer = "failsafe-go, layer", "surefoot, layer"
+	const none, theirPost, ourPost = "a new request of 2 KB, and no more", "failsafe-go, layer, with it", "surefoot, whole stack, with it"
 	return &section{
 		title: "Rejection while open, as an error",
-		note:  "A request without a body, the same one each time: what is measured is the rejection. The stack also keeps a record of the call.",
-		base:  theirs,
+		note: "A request without a body, the same one each time: what is measured is the rejection. The stack also keeps a record of the call. " +
+			"With a body the cost of making the request is taken off the ratio.",
+		base: theirs,
 		rows: []*row{
 			timed("gobreaker, Execute (no request)", loop(func() { _, _ = gb.Execute(func() (any, error) { return nil, nil }) })),
-			timed(theirs, rejected(failsafeLayer)),
-			timed(layer, rejected(ours)),
-			timed("surefoot, whole stack", rejected(stack)),
+			timed(theirs, rejected(failsafeLayer, same)),
+			timed(layer, rejected(ours, same)),
+			timed("surefoot, whole stack", rejected(stack, same)),
+			timed(none, func(b *testing.B) {
+				for b.Loop() {
+					post(b)
+				}
+			}),
+			timed(theirPost, rejected(failsafeLayer, post)),
+			timed(ourPost, rejected(stack, post)),
 		},
-		targets: []target{ratio(layer, theirs, 1.0/3, 0)},
+		targets: []target{
+			ratio(layer, theirs, 1.0/3, 0),
+			{
+				what: ourPost + " / " + theirPost, limit: 1.0 / 3,
+				of: func(r round) float64 { return (r[ourPost].ns - r[none].ns) / (r[theirPost].ns - r[none].ns) },
+			},
+		},
 	}
 }

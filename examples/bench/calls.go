@@ -200,7 +200,7 @@ func callSection() *section {
 			timed("openai-go, typed, over surefoot", openAITyped(newStack(base).Client())),
 		},
 		targets: []target{
-			ratio(callOurs, callFailsafe, 2, 1),
+			ratio(callOurs, callFailsafe, 1.2, 1),
 			ratio(callOurs, callTyped, 0.12, 0),
 			{
 				what: "surefoot's allocations above the stub's", limit: 24,
@@ -250,7 +250,7 @@ func retrySection() *section {
 			timed(theirs, via(chatURL, newFailsafeHTTP(flaky()).RoundTrip)),
 			timed(ours, via(chatURL, newStack(flaky()).RoundTrip)),
 		},
-		targets: []target{ratio(ours, theirs, 1, 0)},
+		targets: []target{ratio(ours, theirs, 1.2, 1)},
 	}
 }
 
@@ -267,7 +267,7 @@ func loopbackSection() *section {
 	go func() { _ = srv.Serve(l) }() // until it is closed
 	url := "http://" + l.Addr().String() + "/v1/chat/completions"
 	transport := func() *http.Transport { return http.DefaultTransport.(*http.Transport).Clone() }
-	const bare, ours = "bare http.Client", "surefoot, http.Client over the stack"
+	const bare, theirs, ours = "bare http.Client", "failsafe-go, retry and breaker", "surefoot, http.Client over the stack"
 	return &section{
 		title: "One call over a loopback connection",
 		note:  "The same call to a net/http server in the same process, over one kept connection each.",
@@ -275,10 +275,10 @@ func loopbackSection() *section {
 		rows: []*row{
 			timed(bare, via(url, (&http.Client{Transport: transport()}).Do)),
 			timed("go-retryablehttp", viaRetryable(url, newRetryable(transport()))),
-			timed("failsafe-go, retry and breaker", via(url, (&http.Client{Transport: newFailsafeHTTP(transport())}).Do)),
+			timed(theirs, via(url, (&http.Client{Transport: newFailsafeHTTP(transport())}).Do)),
 			timed(ours, via(url, newStack(transport()).Client().Do)),
 		},
-		targets: []target{ratio(ours, bare, 1.15, 0)},
+		targets: []target{ratio(ours, theirs, 1, 0)},
 		cleanup: func() { _ = srv.Close() },
 	}
 }

@@ -61,8 +61,12 @@ type Ending struct {
 // request's context first: a deadline that has passed by the clock counts even
 // if the context's own timer is late, and whoever cancelled after it. A nil err
 // asks about the context alone. Safe for concurrent use; req is only read.
-func Of(req *http.Request, err error) Ending {
-	e := Under(req.Context(), req.Cancel, err) //nolint:staticcheck // deprecated, yet still honored by net/http
+func Of(req *http.Request, err error) Ending { return Within(req.Context(), req, err) }
+
+// Within is [Of] for a request that was sent under another context than its own,
+// such as one that ends with a time limit.
+func Within(ctx context.Context, req *http.Request, err error) Ending {
+	e := Under(ctx, req.Cancel, err) //nolint:staticcheck // deprecated, yet still honored by net/http
 	if e.By == Upstream && err != nil && Unsendable(req) {
 		e.By = Request
 	}

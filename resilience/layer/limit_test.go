@@ -3,6 +3,7 @@ package layer_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,5 +61,69 @@ func TestLimitThatIsOverBeforeItBegins(t *testing.T) {
 		synctest.Wait()
 		assert.True(t, l.Fired())
 		l.Release()
+	})
+}
+
+// A limit may bound one wait after the other under one context.
+func TestLimitThatIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	late, later := errors.New("too late"), errors.New("later")
+	synctest.Test(t, func(t *testing.T) {
+		var l layer.Limit
+		l.Open(t.Context())
+		assert.True(t, l.Stop(), "it was not started")
+		l.Start(time.Second, late)
+		time.Sleep(time.Second - 1)
+		require.True(t, l.Stop())
+		l.Start(time.Minute, later)
+		time.Sleep(time.Minute - 1)
+		require.NoError(t, l.Err(), "each start has its own time")
+		<-l.Done()
+		assert.Equal(t, later, context.Cause(&l))
+		assert.False(t, l.Stop())
+		l.Release()
+	})
+}
+
+// However often it is stopped and started while its timer fires, it ends nothing
+// before its time.
+func TestLimitThatIsStartedAgainWhileItsTimerFires(t *testing.T) {
+	t.Parallel()
+	var l layer.Limit
+	l.Open(t.Context())
+	defer l.Release()
+	for range 2000 {
+		l.Start(time.Microsecond, errors.New("too late"))
+		if !l.Stop() {
+			l.Release()
+			l = layer.Limit{}
+			l.Open(t.Context())
+			continue
+		}
+		l.Start(time.Hour, errors.New("an hour"))
+		require.True(t, l.Stop())
+		require.NoError(t, l.Err())
+	}
+}
+
+func TestUntilIsTheFirstEndAbove(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		assert.Equal(t, time.Duration(math.MaxInt64), layer.Until(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		assert.Equal(t, time.Hour, layer.Until(ctx))
+		outer := layer.NewLimit(ctx, time.Minute, errors.New("outer"))
+		defer outer.Release()
+		inner := layer.NewLimit(context.WithValue(outer, t, 1), 2*time.Minute, errors.New("inner"))
+		defer inner.Release()
+		assert.Equal(t, time.Minute, layer.Until(inner))
+		assert.Equal(t, time.Duration(math.MaxInt64), layer.Until(context.WithoutCancel(inner)))
+		time.Sleep(time.Second)
+		assert.Equal(t, 59*time.Second, layer.Until(inner))
+		require.True(t, outer.Stop())
+		assert.Equal(t, 119*time.Second, layer.Until(inner))
+		require.True(t, inner.Stop())
+		assert.Equal(t, time.Hour-time.Second, layer.Until(inner))
 	})
 }

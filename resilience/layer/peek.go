@@ -24,9 +24,9 @@ var errPanicked = errors.New("reading the body panicked")
 // inMemory is what bodies implement of which no Read waits for anybody.
 type inMemory interface{ InMemory() bool }
 
-func isInMemory(body io.Reader) bool {
+func isInMemory(body io.ReadCloser) bool {
 	m, ok := body.(inMemory)
-	return ok && m.InMemory() || body == http.NoBody
+	return ok && m.InMemory() || body == http.NoBody || Known(body)
 }
 
 // Peek reads the head of resp's body, up to limit bytes and for at most wait,
@@ -292,10 +292,14 @@ func (p *Peeked) Read(b []byte) (int, error) {
 func (p *Peeked) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	p.changed()
 	freed := p.freed
 	p.freed = true
 	p.mu.Unlock()
+	defer func() { // whoever waits goes on when the connection is free
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.changed()
+	}()
 	if freed {
 		return nil
 	}
