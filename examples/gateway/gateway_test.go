@@ -54,6 +54,8 @@ var usual = limits{body: 1 << 20, upload: time.Minute, call: time.Minute}
 func newRig(t *testing.T, l limits, grace time.Duration, replace ...string) *rig {
 	t.Helper()
 	r := &rig{primary: up.New(), backup: up.New(), ended: make(chan error, 1)}
+	r.primary.Models("one") // else a list is answered by what the test wants for calls
+	r.backup.Models("two", "three")
 	t.Cleanup(r.primary.Close)
 	t.Cleanup(r.backup.Close)
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -70,6 +72,10 @@ func newRig(t *testing.T, l limits, grace time.Duration, replace ...string) *rig
 		r.ended <- g.serve(ctx, grace)
 	}()
 	t.Cleanup(func() { end(); <-done })
+	require.Eventually(t, func() bool { // else a provider whose list came last may have been passed over
+		status, body := r.get(t, r.admin+"/?format=json")
+		return status == http.StatusOK && strings.Count(body, `"Healthy"`) == 3
+	}, time.Minute, time.Millisecond)
 	return r
 }
 
@@ -393,22 +399,17 @@ func TestGracefulEnd(t *testing.T) {
 
 func TestOperators(t *testing.T) {
 	r := newRig(t, usual, time.Minute)
-	r.primary.Models("one")
-	r.backup.Models("two", "three")
 	status, _ := r.post(t, "/v1/chat/completions", `{"model":"smart","messages":[]}`)
 	require.Equal(t, http.StatusOK, status)
-	require.Eventually(t, func() bool {
-		status, body := r.get(t, r.admin+"/?format=json")
-		return status == http.StatusOK && strings.Count(body, `"Healthy"`) == 3
+	require.Eventually(t, func() bool { // the call is counted when its body has ended
+		status, body := r.get(t, r.admin+"/metrics")
+		return status == http.StatusOK && strings.Contains(body, "gen_ai_client_operation_duration_seconds_count{") &&
+			strings.Contains(body, `surefoot_failover_calls_total{surefoot_failover_outcome="first"} 1`)
 	}, time.Minute, 10*time.Millisecond)
-	status, body := r.get(t, r.admin+"/metrics")
-	assert.Equal(t, http.StatusOK, status)
-	assert.Contains(t, body, "gen_ai_client_operation_duration_seconds_count{")
-	assert.Contains(t, body, `surefoot_failover_calls_total{surefoot_failover_outcome="first"} 1`)
 	status, _ = r.get(t, r.admin+"/readyz")
 	assert.Equal(t, http.StatusOK, status)
 
-	status, body = r.get(t, r.url+"/v1/models")
+	status, body := r.get(t, r.url+"/v1/models")
 	assert.Equal(t, http.StatusOK, status)
 	for _, id := range []string{`"smart"`, `"single"`, `"a/one"`, `"b/three"`} {
 		assert.Contains(t, body, id)

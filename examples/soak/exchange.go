@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"net/http"
@@ -142,7 +143,7 @@ func (t *top) RoundTrip(req *http.Request) (*http.Response, error) {
 		k.last = now.Add(maxHold)
 	}
 	t.p.holds.add(k)
-	if !t.held(&k) {
+	if !t.held(&k) && whole(resp) {
 		form, left := resp.Header.Get(formHeader), time.Until(k.first)
 		t.s.later(func() {
 			if t.s.lags.worst(span{begin, now}) < lookTime/4 {
@@ -151,6 +152,17 @@ func (t *top) RoundTrip(req *http.Request) (*http.Response, error) {
 		})
 	}
 	return resp, nil
+}
+
+// whole reports whether the body of an answer can be read to its end: of one that
+// the caller's leaving or an outage cut off nothing can be learned.
+func whole(resp *http.Response) bool {
+	body, err := io.ReadAll(resp.Body)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
+	return err == nil
 }
 
 // lookTime is how long a stack waits for the body of an answer that it looks at:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -152,7 +153,7 @@ func (s *soak) runChecks(all bool) {
 // patience while it could have tried another.
 func (s *soak) patient(p *plan, c *resilience.Call, attempts []failover.Attempt, fail func(string, ...any)) {
 	var waited time.Duration
-	for n := 1; n < len(c.Attempts); n++ {
+	for n := 1; n < len(c.Attempts) && !lastResort(c, attempts); n++ {
 		if waited += c.Attempts[n].Wait; waited > chainPatience {
 			w, before := waited, c.Attempts[n-1]
 			began := span{before.Start.Add(before.Elapsed), c.Attempts[n].Start.Add(-c.Attempts[n].Wait)}
@@ -170,6 +171,14 @@ func (s *soak) patient(p *plan, c *resilience.Call, attempts []failover.Attempt,
 		}
 	}
 	s.inQueue(p, c, attempts, fail)
+}
+
+// lastResort reports whether the call went to a target that had been passed over
+// before: all others were as well, and the walk does not come back to them.
+func lastResort(c *resilience.Call, attempts []failover.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(a failover.Attempt) bool {
+		return a.Skipped && a.Provider == c.Provider && a.Start.Before(c.Start)
+	})
 }
 
 // inQueue checks the wait for a place, which is in what passes before the first
