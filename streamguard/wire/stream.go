@@ -64,7 +64,7 @@ type Stream struct {
 	content bool
 	data    bool // a data event was seen
 	ended   bool // a terminal mark other than a finish was seen
-	torn    bool // see Format.torn
+	torn    bool // an event that was cut off proves that the answer is not whole, see Format.torn
 	open    bool // a bracket that the stream has to close
 	half    bool // the end of the body cut an event off
 	strange bool // what came carries the members of no known format
@@ -196,7 +196,9 @@ func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 	}
 	s.framing.flow(s, b)
 	if whole, s.half = s.framing.pending(s.large); !whole {
-		s.large = nil
+		// A part of it has gone by: no answer with that in it is whole, even
+		// where it had finished before.
+		s.large, s.torn = nil, s.torn || s.half
 		return 0, false
 	}
 	s.half = false
@@ -240,7 +242,8 @@ func (s *Stream) LargeData() bool { return s.large != nil && len(s.large.out) > 
 // Complete reports whether the stream has come to its logical end, a failed
 // one included. A format without a known end is always complete.
 func (s *Stream) Complete() bool {
-	return s.f.endless || s.ended || s.failure != nil || s.choices.done() && !s.torn && !s.open
+	done := s.ended || s.choices.done() && !s.open
+	return s.f.endless || s.failure != nil || done && (s.final || !s.torn)
 }
 
 // CompleteAtEOF is Complete for a body that ended cleanly. A format in which an
