@@ -27,6 +27,10 @@ import (
 // counts as a transport failure and moves on.
 // Allow is asked with a request that has no more than the context.
 func Call[T any](ctx context.Context, c *Chain, fn func(context.Context, Target) (T, error)) (T, error) {
+	if len(c.targets) == 0 {
+		var zero T
+		return zero, errZeroChain
+	}
 	state := newCall(ctx)
 	f := &function[T]{fn: fn, classify: c.policy.Classify}
 	if f.classify == nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // Chain asks its targets one after the other until one answers well. It is an
-// [http.RoundTripper], safe for concurrent use.
+// [http.RoundTripper], safe for concurrent use. [NewChain] makes it: the zero
+// Chain sends nothing.
 type Chain struct {
 	policy  Policy
 	rules   *rules
@@ -166,6 +167,10 @@ func (c *Chain) Do(req *http.Request) (*http.Response, error) { return c.RoundTr
 
 // RoundTrip is [Chain.Do], by the name that an http.Client wants.
 func (c *Chain) RoundTrip(req *http.Request) (*http.Response, error) {
+	if len(c.targets) == 0 {
+		closeBody(req)
+		return nil, errZeroChain
+	}
 	if req.URL == nil {
 		closeBody(req)
 		return nil, &Error{Err: errors.New("request without a URL")}
@@ -195,6 +200,8 @@ func (c *Chain) CloseIdleConnections() {
 		}
 	}
 }
+
+var errZeroChain = &Error{Err: errors.New("the zero Chain has no targets, use NewChain")}
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {

@@ -49,6 +49,8 @@ func NewRouter(chains map[string]*Chain, next http.RoundTripper) (*Router, error
 			return nil, errors.New("failover: a virtual model has no name")
 		case c == nil:
 			return nil, fmt.Errorf("failover: virtual model %s has no chain", name)
+		case len(c.targets) == 0:
+			return nil, fmt.Errorf("failover: virtual model %s: %w", name, errZeroChain.Err)
 		}
 	}
 	linked, err := resolveNames(chains)

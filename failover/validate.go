@@ -76,6 +76,9 @@ func checkTarget(where string, t *Target, strategy string, weighted bool) (errs 
 	if t.Timeout < 0 {
 		fault(".timeout: %v is negative, want 0 (off) or more", t.Timeout)
 	}
+	if c, ok := t.Transport.(*Chain); ok && len(c.targets) == 0 {
+		fault(": %w", errZeroChain.Err)
+	}
 	if t.BaseURL != "" {
 		if _, err := parseBase(t.BaseURL); err != nil {
 			fault(".base_url: %w", err)

@@ -113,7 +113,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 		return nil, fmt.Errorf("resilience: the base of provider %s is the stack of provider %s, which would retry and count every attempt: "+
 			"set Builder.Base (is http.DefaultTransport a stack?), or Builder.Nested if that is meant", provider, below.provider)
 	}
-	t.limits = newLimits(p.Limits)
+	t.limits.init(p.Limits)
 	t.stack(base, b)
 	var err error
 	if t.metrics, err = newMetrics(b.MeterProvider, b.ProviderType, t); err != nil {
@@ -142,7 +142,7 @@ func (t *Transport) stack(base http.RoundTripper, b Builder) {
 		Base: guard, Policy: t.policy.Retry, KeepShouldRetry: b.OmitShouldRetry,
 		Call: func(req *http.Request) retry.Call { return callOf(req.Context()) },
 	}
-	t.breaker = &breaker.Transport{
+	t.breaker = breaker.Transport{
 		Base: attempts, Policy: t.policy.CircuitBreaker, Provider: t.provider,
 		Call:          func(req *http.Request) breaker.Call { return callOf(req.Context()) },
 		OnStateChange: t.stateHook(b.OnStateChange), Logger: b.Logger,

@@ -23,15 +23,13 @@ type limits struct {
 	taken  atomic.Int64
 }
 
-func newLimits(p Limits) *limits {
-	l := new(limits)
+func (l *limits) init(p Limits) {
 	if p.Hold || p.Preempt {
 		l.holds = newAccounts(p.MaxHold)
 	}
 	if p.MaxConcurrent > 0 {
 		l.places = semaphore.NewWeighted(int64(p.MaxConcurrent))
 	}
-	return l
 }
 
 // runsModel reports whether the call asks a model for something. Holds are of

@@ -29,7 +29,7 @@ type place struct {
 // and what stands above allow; the places are given out in the order of the
 // calls. A rejection says that there was none in time.
 func (c *call) takePlace() error {
-	l := c.t.limits
+	l := &c.t.limits
 	if l.places == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (c *call) queue(ctx context.Context, longest time.Duration) bool {
 	start := time.Now()
 	err := c.t.limits.places.Acquire(ctx, 1)
 	if err == nil { // first: whoever is told of the wait may panic
-		c.place.take(c.t.limits, c.t.policy.Stream.IdleTimeout)
+		c.place.take(&c.t.limits, c.t.policy.Stream.IdleTimeout)
 	}
 	if p := patienceOf(c.caller); p != nil {
 		p.Waits(c.orig, time.Since(start))

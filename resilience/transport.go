@@ -2,6 +2,7 @@ package resilience
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 // Transport is the stack of one provider: an [http.RoundTripper] under which
 // every answer is whole or an honest error. It is safe for concurrent use;
-// its breakers live as long as it does.
+// its breakers live as long as it does. A [Builder] makes it: the zero Transport
+// sends nothing.
 type Transport struct {
 	provider    string
 	policy      Policy
@@ -20,8 +22,8 @@ type Transport struct {
 	onCall      func(context.Context, Call)
 	log         logger
 	metrics     *metrics
-	breaker     *breaker.Transport // the top of the layers
-	limits      *limits
+	breaker     breaker.Transport // the top of the layers
+	limits      limits
 	headers     bool // the wait for headers is bounded here
 	now         func() time.Time
 }
@@ -30,6 +32,10 @@ type Transport struct {
 // not modified and its body is always closed. The caller closes the
 // response's body.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.now == nil {
+		closeBody(req)
+		return nil, errUnbuilt
+	}
 	c := t.newCall(req)
 	returned := false
 	defer func() {
@@ -125,6 +131,8 @@ func (t *Transport) opened(model string) (breaker.OpenError, bool) {
 	}
 	return t.breaker.Rejects(model)
 }
+
+var errUnbuilt = errors.New("resilience: the zero Transport sends nothing, use Builder.Build")
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {
