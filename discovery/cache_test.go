@@ -93,7 +93,7 @@ func TestCacheOfAnotherUpstreamIsNotUsed(t *testing.T) {
 		return answer(req, 200, "application/json", `{"data":[{"id":"a"}]}`), nil
 	})}
 	provider := func(base string) discovery.Provider {
-		l, err := discovery.NewLister("openai", client, base, nil)
+		l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: client, BaseURL: base})
 		require.NoError(t, err)
 		return discovery.Provider{Name: "p", Lister: l}
 	}

@@ -27,7 +27,7 @@ func listing(t *testing.T, kind string, body func() io.Reader) ([]discovery.Mode
 		resp.Body = io.NopCloser(body())
 		return resp, nil
 	})}
-	l, err := discovery.NewLister(kind, client, "http://h", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: kind, Client: client, BaseURL: "http://h"})
 	require.NoError(t, err)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -106,7 +106,7 @@ func TestPageThatIsTooLargeByItsLength(t *testing.T) {
 		resp.Body = io.NopCloser(iotest.ErrReader(errors.New("was read")))
 		return resp, nil
 	})}
-	l, err := discovery.NewLister("openai", client, "http://h", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: client, BaseURL: "http://h"})
 	require.NoError(t, err)
 	_, err = l.ListModels(t.Context())
 	require.ErrorContains(t, err, "over 8388608 bytes")
@@ -235,7 +235,7 @@ func BenchmarkDecodeList(b *testing.B) {
 	client := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		return answer(req, 200, "application/json", body), nil
 	})}
-	l, err := discovery.NewLister("openai", client, "http://h", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: client, BaseURL: "http://h"})
 	require.NoError(b, err)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()

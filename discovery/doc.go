@@ -7,7 +7,7 @@
 // [Registry.Handler]:
 //
 //	reg, err := discovery.NewRegistry(discovery.Config{CacheFile: "/var/lib/app/models.json"})
-//	lister, err := discovery.NewLister("openai", nil, "https://api.openai.com/v1", header)
+//	lister, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Header: header})
 //	err = reg.Add(discovery.Provider{Name: "openai", Lister: lister, Breakers: stack.Breakers, Holds: stack.Holds})
 //	go reg.Run(ctx)
 //

@@ -24,7 +24,7 @@ func ExampleRegistry() {
 	if err != nil {
 		panic(err)
 	}
-	lister, err := discovery.NewLister("openai", up.Client(), up.URL+"/v1", http.Header{"Authorization": {"Bearer key"}})
+	lister, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: up.Client(), BaseURL: up.URL + "/v1", Header: http.Header{"Authorization": {"Bearer key"}}})
 	if err != nil {
 		panic(err)
 	}

@@ -61,7 +61,7 @@ func failing(err error) discovery.Lister {
 // overHTTP is a lister over a transport.
 func overHTTP(t *testing.T, rt roundTripper) discovery.Lister {
 	t.Helper()
-	l, err := discovery.NewLister("openai", &http.Client{Transport: rt}, "http://h/v1", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: &http.Client{Transport: rt}, BaseURL: "http://h/v1"})
 	require.NoError(t, err)
 	return l
 }

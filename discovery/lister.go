@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,22 @@ type dialect struct {
 	model   func(entry) Model   // reads an entry; it names no model where ID is not valid
 }
 
-// NewLister returns a lister for the API of a provider type: openai, vllm,
-// openrouter, groq, mistral, xai, deepseek, azure, anthropic, gemini, ollama
-// or cohere (case ignored). baseURL is what an SDK would take; "" is the
-// type's own, where it has one. The header, copied, goes on every request and
-// on redirects within the same origin, never to another host. A nil client is
-// a plain one over [http.DefaultTransport]; the time limit of a fetch is the
-// registry's.
+// ListerConfig says where a provider lists its models.
+type ListerConfig struct {
+	// Type is the provider's: openai, vllm, openrouter, groq, mistral, xai,
+	// deepseek, azure, anthropic, gemini, ollama or cohere (case ignored).
+	Type string
+	// BaseURL is what an SDK would take. "" is the type's own, where it has one.
+	BaseURL string
+	// Header, copied, goes on every request and on redirects within the same
+	// origin, never to another host. Nil is none.
+	Header http.Header
+	// Client makes the requests. Nil is a plain one over
+	// [http.DefaultTransport]. The time limit of a fetch is the registry's.
+	Client *http.Client
+}
+
+// NewLister returns a lister for the API of a provider.
 //
 // The list is decoded while it arrives. More than 8 MiB a page or 32 MiB in
 // all, 100 pages or 20,000 entries, bad ones included, are an error with
@@ -49,16 +59,14 @@ type dialect struct {
 // list. All bytes are counted after decompression.
 //
 // Azure's list is a catalogue of base models, not of a resource's deployments.
-func NewLister(providerType string, client *http.Client, baseURL string, header http.Header) (Lister, error) {
-	kind := strings.ToLower(strings.TrimSpace(providerType))
+func NewLister(c ListerConfig) (Lister, error) {
+	kind := strings.ToLower(strings.TrimSpace(c.Type))
 	d, ok := dialects[kind]
 	if !ok {
 		known := slices.Sorted(maps.Keys(dialects))
-		return nil, fmt.Errorf("discovery: unknown provider type %q, want one of %s", providerType, strings.Join(known, ", "))
+		return nil, fmt.Errorf("discovery: unknown provider type %q, want one of %s", c.Type, strings.Join(known, ", "))
 	}
-	if baseURL == "" {
-		baseURL = d.base
-	}
+	baseURL := cmp.Or(c.BaseURL, d.base)
 	if baseURL == "" {
 		return nil, fmt.Errorf("discovery: provider type %s needs a base URL", kind)
 	}
@@ -74,7 +82,7 @@ func NewLister(providerType string, client *http.Client, baseURL string, header 
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""
 	d.resolve(u)
-	h := header.Clone()
+	h := c.Header.Clone()
 	if h == nil {
 		h = http.Header{}
 	}
@@ -84,16 +92,16 @@ func NewLister(providerType string, client *http.Client, baseURL string, header 
 	if d.header != nil {
 		d.header(h)
 	}
-	c := sameOriginClient(client)
-	if c.Transport == nil {
+	client := sameOriginClient(c.Client)
+	if client.Transport == nil {
 		// What replaces it later is for calls: a chain would send these requests,
 		// re-written, to a provider of its own.
-		c.Transport = http.DefaultTransport
-		if layer.Stacked(c.Transport) {
+		client.Transport = http.DefaultTransport
+		if layer.Stacked(client.Transport) {
 			return nil, errors.New("discovery: http.DefaultTransport is a stack, a chain or a router: NewLister needs a client over a transport below it")
 		}
 	}
-	return &httpLister{client: c, url: u, header: &h, dialect: d}, nil
+	return &httpLister{client: client, url: u, header: &h, dialect: d}, nil
 }
 
 type httpLister struct {

@@ -30,7 +30,7 @@ func fetch(t *testing.T, kind, base string, pages map[string]string) ([]discover
 		}
 		return answer(req, 200, "application/json", body), nil
 	})}
-	l, err := discovery.NewLister(kind, client, base, http.Header{"Authorization": {"Bearer s3cret"}})
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: kind, Client: client, BaseURL: base, Header: http.Header{"Authorization": {"Bearer s3cret"}}})
 	require.NoError(t, err)
 	ms, err := l.ListModels(t.Context())
 	return ms, asked, err
@@ -87,11 +87,11 @@ func TestListerFields(t *testing.T) {
 
 func TestListerRefusesWhatItCannotAsk(t *testing.T) {
 	for kind, base := range map[string]string{"nope": "http://h", "": "http://h", "vllm": "", "azure": "", "openai": "ftp://h", "groq": "h/v1", "xai": "http://u:pa ss@h%zz"} {
-		_, err := discovery.NewLister(kind, nil, base, nil)
+		_, err := discovery.NewLister(discovery.ListerConfig{Type: kind, BaseURL: base})
 		require.Error(t, err, kind)
 		assert.NotContains(t, err.Error(), "pa ss")
 	}
-	_, err := discovery.NewLister("nope", nil, "", nil)
+	_, err := discovery.NewLister(discovery.ListerConfig{Type: "nope"})
 	assert.ErrorContains(t, err, "anthropic, azure, cohere")
 }
 
@@ -102,17 +102,17 @@ func TestListerGoesByWhatTheDefaultTransportWas(t *testing.T) {
 	http.DefaultTransport = roundTripper(func(req *http.Request) (*http.Response, error) {
 		return answer(req, 200, "application/json", `{"data":[{"id":"m"}]}`), nil
 	})
-	l, err := discovery.NewLister("openai", nil, "", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai"})
 	require.NoError(t, err)
 	http.DefaultTransport = chained{roundTripper(func(*http.Request) (*http.Response, error) { return nil, errDown })}
 	ms, err := l.ListModels(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, ids(ms))
 	for _, c := range []*http.Client{nil, {}} {
-		_, err = discovery.NewLister("openai", c, "", nil)
+		_, err = discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: c})
 		require.ErrorContains(t, err, "http.DefaultTransport is a stack")
 	}
-	_, err = discovery.NewLister("openai", &http.Client{Transport: given}, "", nil)
+	_, err = discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: &http.Client{Transport: given}})
 	require.NoError(t, err)
 }
 
@@ -172,7 +172,7 @@ func TestListerFaults(t *testing.T) {
 			client := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 				return answer(req, 200, "application/json", tc.body), nil
 			})}
-			l, err := discovery.NewLister(tc.kind, client, "http://h", nil)
+			l, err := discovery.NewLister(discovery.ListerConfig{Type: tc.kind, Client: client, BaseURL: "http://h"})
 			require.NoError(t, err)
 			ms, err := l.ListModels(t.Context())
 			var le *discovery.ListError
@@ -198,7 +198,7 @@ func TestListerBoundsPages(t *testing.T) {
 		n++
 		return answer(req, 200, "application/json", fmt.Sprintf(`{"models":[{"name":"m%d"}],"nextPageToken":"t%d"}`, n, n)), nil
 	})}
-	l, err := discovery.NewLister("gemini", client, "http://h", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "gemini", Client: client, BaseURL: "http://h"})
 	require.NoError(t, err)
 	_, err = l.ListModels(t.Context())
 	var le *discovery.ListError
@@ -218,7 +218,7 @@ func TestListerFailingPageFailsTheList(t *testing.T) {
 
 func TestListerHidesURLAndStatusText(t *testing.T) {
 	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("boom") })}
-	l, err := discovery.NewLister("gemini", client, "http://h?key=s3cret", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "gemini", Client: client, BaseURL: "http://h?key=s3cret"})
 	require.NoError(t, err)
 	_, err = l.ListModels(t.Context())
 	require.EqualError(t, err, "list models: connection failed")
@@ -235,7 +235,7 @@ func TestListerHeaders(t *testing.T) {
 		return answer(req, 200, "application/json", `{"data":[{"id":"a"}]`+next+`}`), nil
 	})}
 	h := http.Header{"X-Api-Key": {"k"}}
-	l, err := discovery.NewLister("anthropic", client, "http://h", h)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "anthropic", Client: client, BaseURL: "http://h", Header: h})
 	require.NoError(t, err)
 	h.Set("X-Api-Key", "changed later")
 	_, err = l.ListModels(t.Context())
@@ -277,7 +277,7 @@ func TestListerRedirects(t *testing.T) {
 				return answer(req, 200, "application/json", `{"data":[{"id":"a"}]}`), nil
 			})}
 			h := http.Header{"Authorization": {"s"}, "X-Api-Key": {"s"}, "Api-Key": {"s"}, "X-Goog-Api-Key": {"s"}, "Cookie": {"s"}, "X-Custom": {"s"}}
-			l, err := discovery.NewLister("openai", client, "http://a.test?key=s3cret", h)
+			l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: client, BaseURL: "http://a.test?key=s3cret", Header: h})
 			require.NoError(t, err)
 			_, err = l.ListModels(t.Context())
 			require.NoError(t, err)
@@ -299,14 +299,14 @@ func TestListerTimeoutAndCut(t *testing.T) {
 		<-req.Context().Done()
 	}))
 	defer srv.Close()
-	l, err := discovery.NewLister("openai", srv.Client(), srv.URL+"/cut", nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: srv.Client(), BaseURL: srv.URL + "/cut"})
 	require.NoError(t, err)
 	_, err = l.ListModels(t.Context())
 	var le *discovery.ListError
 	require.ErrorAs(t, err, &le)
 	assert.Equal(t, discovery.ReasonTransport, le.Reason)
 
-	l, err = discovery.NewLister("openai", srv.Client(), srv.URL, nil)
+	l, err = discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: srv.Client(), BaseURL: srv.URL})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -259,7 +259,7 @@ func TestModelsHandler(t *testing.T) {
 	// What it serves, a lister reads.
 	srv := httptest.NewServer(h)
 	defer srv.Close()
-	l, err := discovery.NewLister("openai", srv.Client(), srv.URL, nil)
+	l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: srv.Client(), BaseURL: srv.URL})
 	require.NoError(t, err)
 	ms, err := l.ListModels(t.Context())
 	require.NoError(t, err)

@@ -18,6 +18,17 @@ func (p Provider) Format(f fmt.State, verb rune) { wire.Print(f, verb, p.String(
 // MarshalText returns [Provider.String]: JSON and slog show that.
 func (p Provider) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
+// String shows the type, the base URL and the names of the headers.
+func (c ListerConfig) String() string {
+	return wire.Redact("discovery.ListerConfig", "type", c.Type, "base_url", wire.RedactURL(c.BaseURL), "header", wire.RedactNames(c.Header))
+}
+
+// Format prints [ListerConfig.String], whatever the verb.
+func (c ListerConfig) Format(f fmt.State, verb rune) { wire.Print(f, verb, c.String()) }
+
+// MarshalText returns [ListerConfig.String]: JSON and slog show that.
+func (c ListerConfig) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 func howMany(models []string) string {
 	if len(models) == 0 {
 		return ""

@@ -48,7 +48,7 @@ func TestCaseF1_BadRefreshKeepsTheList(t *testing.T) {
 				tc.handler(w, req)
 			}))
 			defer srv.Close()
-			l, err := discovery.NewLister("openai", srv.Client(), srv.URL+"/v1", nil)
+			l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: srv.Client(), BaseURL: srv.URL + "/v1"})
 			require.NoError(t, err)
 			r := registry(t, discovery.Config{}, discovery.Provider{Name: "p", Lister: l}, discovery.Provider{Name: "q", Lister: newFake("x")})
 			require.NoError(t, r.Refresh(t.Context()))
@@ -142,7 +142,7 @@ func TestCaseF3_SilentProviderDelaysNobody(t *testing.T) {
 	for name, addr := range map[string]string{"p1": p1.Listener.Addr().String(), "p2": silent.Addr().String(), "p3": refused.Addr().String()} {
 		tr := &http.Transport{}
 		defer tr.CloseIdleConnections()
-		l, err := discovery.NewLister("openai", &http.Client{Transport: tr}, "http://"+addr, nil)
+		l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: &http.Client{Transport: tr}, BaseURL: "http://" + addr})
 		require.NoError(t, err)
 		require.NoError(t, r.Add(discovery.Provider{Name: name, Lister: l}))
 	}

@@ -33,7 +33,7 @@ func TestListersAgainstTheFake(t *testing.T) {
 			up := upstreamtest.NewInMemory("")
 			defer up.Close()
 			up.Models(want...)
-			l, err := discovery.NewLister(tc.kind, up.Client(), up.URL+tc.query, nil)
+			l, err := discovery.NewLister(discovery.ListerConfig{Type: tc.kind, Client: up.Client(), BaseURL: up.URL + tc.query})
 			require.NoError(t, err)
 			ms, err := l.ListModels(t.Context())
 			require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestStatusFollowsAStack(t *testing.T) {
 		stack, err := resilience.Builder{Base: up.RoundTripper(), OnCall: r.Observe}.Build("p", policy)
 		require.NoError(t, err)
 		// The lister goes through the stack: its requests stay out of the window.
-		l, err := discovery.NewLister("openai", stack.Client(), up.URL+"/v1", nil)
+		l, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", Client: stack.Client(), BaseURL: up.URL + "/v1"})
 		require.NoError(t, err)
 		require.NoError(t, r.Add(discovery.Provider{Name: "p", Lister: l, Breakers: stack.Breakers, Controls: stack}))
 		require.NoError(t, r.Refresh(t.Context()))

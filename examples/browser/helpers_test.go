@@ -103,7 +103,7 @@ func newStack(t *testing.T, r *discovery.Registry, name string, open time.Durati
 	}
 	tr, err := resilience.Builder{OnCall: r.Observe}.Build(name, p)
 	require.NoError(t, err)
-	lister, err := discovery.NewLister("openai", nil, up.URL+"/v1", nil)
+	lister, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", BaseURL: up.URL + "/v1"})
 	require.NoError(t, err)
 	require.NoError(t, r.Add(discovery.Provider{Name: name, Lister: lister, Breakers: tr.Breakers, Controls: tr}))
 	s := &stack{t: t, name: name, up: up, transport: tr, client: tr.Client()}

@@ -112,7 +112,7 @@ func add(reg *discovery.Registry, s scene) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	lister, err := discovery.NewLister("openai", nil, s.upstream.URL+"/v1", nil)
+	lister, err := discovery.NewLister(discovery.ListerConfig{Type: "openai", BaseURL: s.upstream.URL + "/v1"})
 	if err != nil {
 		return nil, err
 	}

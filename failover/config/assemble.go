@@ -109,7 +109,7 @@ func (a *Assembly) add(c *Config, p *provider, o Options) (*resilience.Transport
 		if b.Base != nil {
 			client = &http.Client{Transport: b.Base}
 		}
-		if entry.Lister, err = discovery.NewLister(p.Type, client, p.BaseURL, p.Header()); err != nil {
+		if entry.Lister, err = discovery.NewLister(discovery.ListerConfig{Type: p.Type, Client: client, BaseURL: p.BaseURL, Header: p.Header()}); err != nil {
 			return nil, err
 		}
 		entry.Models, entry.Mode, entry.Catalog = p.Models, p.ModelsMode, discovery.Catalog(p.Type, p.BaseURL)

@@ -45,7 +45,8 @@ func holders(t *testing.T) map[string][]any {
 	require.NoError(t, err)
 	router, err := failover.NewRouter(map[string]*failover.Chain{"v": chain}, &keyed{canary})
 	require.NoError(t, err)
-	lister, err := discovery.NewLister("openai", &http.Client{Transport: keyed{canary}}, base, header)
+	list := discovery.ListerConfig{Type: "openai", Client: &http.Client{Transport: keyed{canary}}, BaseURL: base, Header: header}
+	lister, err := discovery.NewLister(list)
 	require.NoError(t, err)
 	provider := discovery.Provider{Name: "p", Lister: lister}
 	reg, err := discovery.NewRegistry(discovery.Config{})
@@ -53,15 +54,16 @@ func holders(t *testing.T) map[string][]any {
 	require.NoError(t, reg.Add(provider))
 	cfg := parse(t, "providers: {openai: {api_key: "+canary+", base_url: '"+base+"'}}\nvirtual_models: [{source: v, target: openai/m}]", nil)
 	return map[string][]any{
-		"resilience.Builder":   {builder, &builder},
-		"resilience.Transport": {stack, stack.Client()},
-		"failover.Target":      {target, &target, unnamed, []failover.Target{target}, map[string]any{"t": target}, struct{ T failover.Target }{target}},
-		"failover.Chain":       {chain, *chain, []*failover.Chain{chain}, chain.Client(), struct{ c *failover.Chain }{chain}},
-		"failover.Router":      {router, *router, struct{ r *failover.Router }{router}},
-		"discovery.Provider":   {provider, &provider, []discovery.Provider{provider}, lister, []discovery.Lister{lister}, struct{ l discovery.Lister }{lister}},
-		"discovery.Registry":   {reg},
-		"config.Provider":      {cfg.Providers(), cfg.Providers()[0]},
-		"config.Config":        {cfg, *cfg},
+		"resilience.Builder":     {builder, &builder},
+		"discovery.ListerConfig": {list, &list, []discovery.ListerConfig{list}},
+		"resilience.Transport":   {stack, stack.Client()},
+		"failover.Target":        {target, &target, unnamed, []failover.Target{target}, map[string]any{"t": target}, struct{ T failover.Target }{target}},
+		"failover.Chain":         {chain, *chain, []*failover.Chain{chain}, chain.Client(), struct{ c *failover.Chain }{chain}},
+		"failover.Router":        {router, *router, struct{ r *failover.Router }{router}},
+		"discovery.Provider":     {provider, &provider, []discovery.Provider{provider}, lister, []discovery.Lister{lister}, struct{ l discovery.Lister }{lister}},
+		"discovery.Registry":     {reg},
+		"config.Provider":        {cfg.Providers(), cfg.Providers()[0]},
+		"config.Config":          {cfg, *cfg},
 	}
 }
 
