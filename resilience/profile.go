@@ -31,6 +31,12 @@ func Profiles() []string { return []string{ProfileDefault, ProfileLive, ProfileW
 // is the same, but holds a stream until its end, so that a break anywhere can be
 // retried or failed over; its caller sees no token before the last.
 //
+// Both set of Retry: MaxRetries 2, InitialBackoff 500 ms, Streams held_back, and
+// RetryOnStatuses the default ones and 408, 500, 520, 521, 523, 529; of Stream:
+// HoldUntil, FirstEventTimeout 10 s, IdleTimeout 20 s; of CircuitBreaker: Scope
+// model (one breaker a model), Timeout 10 s, Jitter 0.1. All else is as in
+// [DefaultPolicy].
+//
 // Retry.AttemptTimeout stays off in all of them: it would cut off whole answers,
 // which may take minutes. On a stream Stream.FirstEventTimeout bounds an attempt.
 //
