@@ -117,8 +117,8 @@ func (e *Error) Temporary() bool {
 
 // StatusOf returns the HTTP status that stands for err: 503 for a breaker's
 // rejection, 429 for a limit's, 504 for a local timeout, what a stream reported of itself, what
-// HTTPStatus returns for an error that has such a method (failover.BodyError), 0
-// for nil and for a cancellation by the caller. An SDK's error stands for the
+// HTTPStatus returns for an error that has such a method (failover.BodyError), 413
+// for a request's body that [http.MaxBytesReader] cut off, 0 for nil and for a cancellation by the caller. An SDK's error stands for the
 // status that it was made of, see [DetailsOf]; any other failure to get a whole
 // answer is 502.
 func StatusOf(err error) int {
@@ -149,6 +149,8 @@ func ownStatus(err error) (status int, ok bool) {
 		return 0, true
 	case errors.Is(err, breaker.ErrOpen):
 		return http.StatusServiceUnavailable, true
+	case tooLarge(err):
+		return http.StatusRequestEntityTooLarge, true
 	case errors.As(err, &own):
 		return own.HTTPStatus(), true
 	case errors.As(err, &e):
@@ -163,6 +165,12 @@ func ownStatus(err error) (status int, ok bool) {
 		return 0, true
 	}
 	return 0, false
+}
+
+// tooLarge reports whether the caller's own limit cut off the request's body.
+func tooLarge(err error) bool {
+	_, ok := errors.AsType[*http.MaxBytesError](err)
+	return ok
 }
 
 // Rejection tells a breaker's rejection, as a response or as an error, from

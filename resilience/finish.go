@@ -62,15 +62,18 @@ func (c *call) fail(err error) (*http.Response, error) {
 		err = newError(c.t.provider, http.StatusGatewayTimeout, c.sent, err)
 		c.conclude(OutcomeTimeout, http.StatusGatewayTimeout, ending.ReasonTimeout, err)
 	default:
-		reason := ending.ReasonTransportError
+		status, reason := http.StatusBadGateway, ending.ReasonTransportError
 		if e.By == ending.Request {
 			reason, err = ending.ReasonRequestError, ending.AsRequestError(err)
+			if tooLarge(err) {
+				status = http.StatusRequestEntityTooLarge
+			}
 		}
-		err = newError(c.t.provider, http.StatusBadGateway, c.sent, err)
-		c.conclude(OutcomeTransportError, http.StatusBadGateway, reason, err)
+		err = newError(c.t.provider, status, c.sent, err)
+		c.conclude(OutcomeTransportError, status, reason, err)
 	}
 	if e.By != ending.Caller && c.t.policy.ErrorsAsResponses == RenderAll {
-		return c.renderError(e.By.Timeout()), nil
+		return c.renderError(e.By, err), nil
 	}
 	c.complete()
 	return nil, err

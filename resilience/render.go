@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/resilience/ending"
 )
 
 // renderRejection is a rejection, by a breaker or a limit, as a response in the call's own
@@ -27,8 +28,13 @@ func (c *call) renderRejection(open *breaker.OpenError) *http.Response {
 
 // renderError is a transport failure or a local timeout as a response. Its
 // message names the provider and no host.
-func (c *call) renderError(timeout bool) *http.Response {
-	if timeout {
+func (c *call) renderError(by ending.By, err error) *http.Response {
+	switch {
+	case by == ending.Request && tooLarge(err):
+		return c.render(http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "the body of the request is too large")
+	case by == ending.Request:
+		return c.render(http.StatusBadGateway, "server_error", "request_error", "the request could not be sent")
+	case by.Timeout():
 		return c.render(http.StatusGatewayTimeout, "timeout_error", "timeout", "provider "+c.t.provider+" did not answer in time")
 	}
 	return c.render(http.StatusBadGateway, "server_error", "upstream_unreachable", "provider "+c.t.provider+" could not be reached")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -80,10 +79,9 @@ func (u *upload) Read(p []byte) (int, error) {
 // a body that cannot be used, a target's own time limit, the end of the gateway.
 func tell(w http.ResponseWriter, r *http.Request, err error) {
 	status, typ, code := resilience.StatusOf(err), "server_error", "upstream_error"
-	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
-		status, typ, code = http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large"
+	case status == http.StatusRequestEntityTooLarge:
+		typ, code = "invalid_request_error", "request_too_large"
 	case status == 0: // the caller has left, or the gateway is about to
 		status, code = http.StatusServiceUnavailable, "unavailable"
 	case status < http.StatusInternalServerError:
