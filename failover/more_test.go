@@ -6,8 +6,10 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,19 +192,32 @@ func TestMetrics(t *testing.T) {
 	}, m.sums)
 }
 
+// Targets without a transport get one stack a provider, whose breaker then counts
+// the failures of all of them.
 func TestDefaultStackIsSharedByProvider(t *testing.T) {
-	c := chain(t, failover.Policy{},
-		failover.Target{Name: "1", Provider: "p", Model: "a", BaseURL: "http://127.0.0.1:1"},
-		failover.Target{Name: "2", Provider: "p", Model: "b", BaseURL: "http://127.0.0.1:1"})
-	req := post(t, chatURL, chatBody("m"))
-	ctx, cancel := context.WithTimeout(req.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err := do(t, c, req.WithContext(ctx))
-	require.Error(t, err)
-	var e *resilience.Error
-	require.ErrorAs(t, err, &e)
-	assert.Equal(t, "p", e.Provider)
-	c.CloseIdleConnections()
+	var asked atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer srv.Close()
+	c := chain(t, failover.Policy{RetryOnStatuses: []string{"500"}},
+		failover.Target{Name: "1", Provider: "p", Model: "a", BaseURL: srv.URL},
+		failover.Target{Name: "2", Provider: "p", Model: "b", BaseURL: srv.URL})
+	defer c.CloseIdleConnections()
+	for range 5 {
+		resp, err := c.Do(post(t, chatURL, chatBody("m")))
+		if resp != nil {
+			require.NoError(t, resp.Body.Close())
+		}
+		if open, rejected := resilience.Rejection(resp, err); rejected {
+			assert.Equal(t, "p", open.Provider)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+	}
+	assert.EqualValues(t, 5, asked.Load(), "the failures of both count as one provider's")
 }
 
 func TestTraceIsBounded(t *testing.T) {

@@ -57,15 +57,15 @@ func bodyless(req *http.Request, resp *http.Response) bool {
 
 // withIdle bounds the body of resp, unless a layer below has done so already or
 // it reads from memory.
-// The length of a stream is not believed, whatever a base says, and one of 0 is
-// as unknown as -1: many a transport that is not net/http's leaves the field
-// alone.
+// The length of a stream is not believed, whatever a base says. One of 0 is as
+// unknown as -1 once a byte has come: many a transport that is not net/http's
+// leaves the field alone.
 func withIdle(resp *http.Response, timeout time.Duration) io.ReadCloser {
 	if b, ok := resp.Body.(interface{ bounded() bool }); timeout <= 0 || ok && b.bounded() || layer.Known(resp.Body) {
 		return resp.Body
 	}
 	b := &idleBody{timeout: timeout, left: resp.ContentLength}
-	if b.left <= 0 || labelled(resp) {
+	if labelled(resp) {
 		b.left = -1
 	}
 	b.w.body = resp.Body
