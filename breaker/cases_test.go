@@ -323,10 +323,15 @@ func TestCaseD9_RealSockets(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Zero(t, own(tr).Failures)
 
-	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	for limit := 50 * time.Millisecond; ; limit *= 2 { // a busy machine may take longer for the headers
+		tr.Reset("")
+		ctx, cancel = context.WithTimeout(t.Context(), limit)
+		if resp, err = get(ctx); err == nil {
+			break
+		}
+		cancel()
+	}
 	defer cancel()
-	resp, err = get(ctx)
-	require.NoError(t, err)
 	_, err = io.Copy(io.Discard, resp.Body)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, resp.Body.Close())
