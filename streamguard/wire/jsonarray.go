@@ -185,7 +185,10 @@ func (t *arrayFraming) flowEnd(s *Stream, doc []byte) Mark {
 
 func (*arrayFraming) pending(doc *condenser) (whole, half bool) { return doc.ended, len(doc.out) > 0 }
 
-// frame closes the array: its reader could not parse it else.
+// frame leaves the array open: its bracket is the mark that the answer is whole,
+// and a reader exists that passes over an element which it does not know
+// (contract 6.2). Who decodes element by element meets the error and then the
+// missing end, who parses all at once the missing end.
 func (t *arrayFraming) frame(_ string, data []byte) []byte {
 	if t.half || t.place == behindArray {
 		return nil
@@ -194,7 +197,7 @@ func (t *arrayFraming) frame(_ string, data []byte) []byte {
 	if t.place == beforeArray || t.place == beforeFirst {
 		lead = "["
 	}
-	return append(append([]byte(lead), data...), ']')
+	return append([]byte(lead), data...)
 }
 
 // closeLarge leaves half an element as it is: to close its brackets would be to
