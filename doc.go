@@ -106,6 +106,13 @@
 // package failover: anywhere else the name means nothing. failover.bound: ignore
 // switches that off.
 //
+// Prompt caches live with a provider, and spreading a conversation over several
+// loses them. With failover.affinity.key the target that answered a key last is
+// asked first, where it can answer: calls are kept together by prompt_cache_key,
+// user_id, prompt (how the conversation begins) or a header. A backup's success
+// pins the backup; what ends a pin, and how a vendor's own session header is set,
+// is with failover.Affinity. It is off by default.
+//
 // # Limits
 //
 // limits.hold keeps calls from what an upstream refused for longer than a retry

@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -134,4 +135,19 @@ func (drained) RoundTrip(req *http.Request) (*http.Response, error) {
 		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"3000"}},
 		Body: http.NoBody, Request: req,
 	}, req.Body.Close()
+}
+
+// BenchmarkAffinity shows what a key adds to a call, and that none adds nothing.
+func BenchmarkAffinity(b *testing.B) {
+	for name, key := range map[string]failover.AffinityKey{
+		"off":    nil,
+		"user":   failover.AffinityByUser,
+		"prompt": failover.AffinityByPrompt,
+		"fixed":  func(context.Context, http.Header, []byte) string { return "k" },
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := failover.Policy{Affinity: failover.Affinity{Key: key}}
+			benchmark(b, chain(b, p, failover.Target{Name: "a", Transport: stub{}}, failover.Target{Name: "b", Transport: stub{}}))
+		})
+	}
 }

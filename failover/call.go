@@ -73,6 +73,11 @@ func (f *function[T]) sub(t *target) *link {
 	return t.virtual
 }
 
+// affinity implements runner: a function's requests are not seen.
+func (f *function[T]) affinity(w *walk) string {
+	return w.chain.policy.Affinity.of(w.ctx, nil, nil)
+}
+
 // run implements runner.
 func (f *function[T]) run(w *walk, l *leg) result {
 	t := l.target.Target

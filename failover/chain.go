@@ -21,6 +21,7 @@ type Chain struct {
 	rules   *rules
 	targets []*target
 	balance *balancer // nil but for round_robin
+	pins    *pins     // nil without an affinity
 	models  bool      // some target replaces the model
 	asks    bool      // some target, or one of a chain below, has an Allow
 	tele    *telemetry
@@ -36,6 +37,7 @@ type target struct {
 	virtual  *link  // a Router found that it names a virtual model
 	ownAuth  bool   // has headers, a credential in a query, or a user in its base URL
 	identity identity
+	index    int // in its chain
 	account  account
 	word     string   // for the account at a stack that serves several; "": the stack's own
 	secrets  []string // names of credentials, beside those that say so
@@ -74,11 +76,15 @@ func NewChain(p Policy, targets ...Target) (*Chain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("failover: target %s: %w", targetName(&targets[i]), err)
 		}
+		t.index = i
 		c.targets = append(c.targets, t)
 		c.models = c.models || t.Model != ""
 		c.asks = c.asks || t.Allow != nil || t.nested != nil
 	}
 	tellApart(c.targets)
+	if p.Affinity.Key != nil {
+		c.pins = newPins(p.Affinity)
+	}
 	if p.Strategy == StrategyRoundRobin {
 		c.balance = newBalancer(c.targets)
 	}

@@ -71,6 +71,17 @@
 // Rewrite or a transport adds to a request is not seen; [BoundIgnore] switches
 // the rule off.
 //
+// # Affinity
+//
+// [Affinity] has calls with a common key begin at the target that answered the
+// last of them, since that one has their prompt in its cache. It changes where a
+// walk begins and nothing else: what passes a target over still does, and an
+// answer of a target that the strategy does not put first is still marked as a
+// backup's (but with weights, where any may be first). A pin ends where the chain
+// moves on from the target's answer, or would if it could, and where a stream
+// of it breaks off; it is set by the next success. In a nested chain each keeps
+// its own pins; the copies of a chain in a Router share them.
+//
 // # Which calls fail over
 //
 // Only calls that generate text fail over. Embeddings, calls of an unknown

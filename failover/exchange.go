@@ -123,6 +123,11 @@ func (x *exchange) release() {
 // sub implements runner.
 func (x *exchange) sub(t *target) *link { return t.virtual }
 
+// affinity implements runner.
+func (x *exchange) affinity(w *walk) string {
+	return w.chain.policy.Affinity.of(w.ctx, x.req.Header, x.pl.Bytes())
+}
+
 // run implements runner: one target, over its own stack.
 func (x *exchange) run(w *walk, l *leg) result {
 	out, err := x.request(l)

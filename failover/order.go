@@ -86,13 +86,18 @@ func (w *walk) modelOf(t *target, asked string) string {
 
 // first returns the index of the target that the call begins at, before the
 // others as they are listed, and of the one that counts as the strategy's
-// choice. The two differ where listed targets before it are disabled.
+// choice. The two differ where listed targets before it are disabled, and where
+// the call's key is pinned to a backup.
 func (w *walk) first() (front, first int) {
 	c := w.chain
-	switch {
-	case w.preferred != nil:
+	if w.preferred != nil {
 		i := max(slices.Index(c.targets, w.preferred), 0)
 		return i, i
+	}
+	attached := w.attached()
+	switch {
+	case c.balance != nil && attached >= 0:
+		return attached, attached
 	case c.balance != nil:
 		ready := make([]bool, len(c.targets))
 		for i, t := range c.targets {
@@ -103,15 +108,15 @@ func (w *walk) first() (front, first int) {
 			return i, i
 		}
 	case c.policy.Strategy == StrategyCost:
-		i := w.cheapest()
-		return i, i
+		front = w.cheapest()
+		first = front
+	default:
+		first = max(0, slices.IndexFunc(c.targets, func(t *target) bool { return !t.Disabled }))
 	}
-	for i, t := range c.targets {
-		if !t.Disabled {
-			return 0, i
-		}
+	if attached >= 0 {
+		front = attached
 	}
-	return 0, 0
+	return front, first
 }
 
 // at returns the index of the k-th target in the order of a call that begins

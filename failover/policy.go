@@ -66,6 +66,9 @@ type Policy struct {
 	// target's, or that of the target that the request names. [BoundIgnore] asks
 	// all targets. The chain that a request meets first decides.
 	Bound string
+	// Affinity has calls that belong together answered by the same target, where
+	// that can answer. Zero is off.
+	Affinity Affinity
 	// MaxAttempts is how many targets may be tried after the first. 0: no cap.
 	MaxAttempts int
 	// MaxBody is how many bytes a request's body may have that is read into
@@ -112,6 +115,7 @@ func DefaultPolicy() Policy {
 			"404 deprecated", "404 retired", "404 disabled",
 		},
 		Patience: 3500 * time.Millisecond,
+		Affinity: Affinity{TTL: DefaultAffinityTTL, Max: DefaultAffinityMax},
 		Bound:    BoundAccount,
 		MaxBody:  64 << 20,
 	}

@@ -35,6 +35,9 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 		out.Host = "" // the URL's
 	}
 	t.setHeader(out)
+	if name := t.AffinityHeader; name != "" && l.walk.key != "" && out.Header.Get(name) == "" {
+		out.Header.Set(name, token(l.walk.key))
+	}
 	out.URL.RawQuery = setQuery(out.URL.RawQuery, t.Query)
 	if err := x.pl.fill(out, rd, t); err != nil {
 		return nil, err

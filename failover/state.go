@@ -18,12 +18,13 @@ type call struct {
 	depth int    // how many transports' calls it is under
 
 	mu       sync.Mutex
-	attempts []Attempt   // guarded by mu
-	traced   int         // guarded by mu: number of the last one in the trace
-	tried    []triedMark // guarded by mu
-	swept    bool        // guarded by mu: it has moved on once
-	small    []string    // guarded by mu: models that the request is too long for
-	host     string      // guarded by mu: the host of the last target without an answer
+	attempts []Attempt    // guarded by mu
+	traced   int          // guarded by mu: number of the last one in the trace
+	tried    []triedMark  // guarded by mu
+	swept    bool         // guarded by mu: it has moved on once
+	small    []string     // guarded by mu: models that the request is too long for
+	attached []attachment // of the chains whose target answered; the walk's own
+	host     string       // guarded by mu: the host of the last target without an answer
 }
 
 // triedMark is a concrete target: an entry, and the model it was asked for.

@@ -21,7 +21,12 @@ type Target struct {
 	Cost      float64                   // for cost: the cheapest is first
 	Timeout   time.Duration             // of this target's call, until its answer is handed out; 0: none
 	Disabled  bool                      // never tried
-	Lenient   bool                      // a clean end of a stream after content is an end
-	Allow     func(*http.Request) bool  // nil: everyone
-	Available func() bool               // nil: always; for a discovery.Registry: func() bool { return reg.Available(provider) }
+	// AffinityHeader is the header by which the provider keeps calls together, such
+	// as x-session-affinity, x-session-id or x-grok-conv-id: a hash of the key that
+	// the chain's Affinity finds is sent in it, unless the caller has set it. ""
+	// sends none.
+	AffinityHeader string
+	Lenient        bool                     // a clean end of a stream after content is an end
+	Allow          func(*http.Request) bool // nil: everyone
+	Available      func() bool              // nil: always; for a discovery.Registry: func() bool { return reg.Available(provider) }
 }

@@ -63,26 +63,28 @@ func (t *Trace) broke(number int, reason string, err error) {
 	}
 }
 
-// watch makes the trace, if there is one, hear how the call's good answer ends.
+// watch makes the trace, and the pins of the call's key, hear how the call's good
+// answer ends.
 func (c *call) watch(req *http.Request, resp *http.Response) {
-	if c.trace == nil || resp.Body == nil || resp.Body == http.NoBody {
+	if c.trace == nil && len(c.attached) == 0 || resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
 	if _, ok := resp.Body.(io.Writer); ok { // 101 Switching Protocols
 		return
 	}
-	resp.Body = &tracedBody{ReadCloser: resp.Body, req: req, resp: resp, trace: c.trace, number: c.traced}
+	resp.Body = &tracedBody{ReadCloser: resp.Body, req: req, resp: resp, trace: c.trace, number: c.traced, attached: c.attached}
 }
 
 // tracedBody is the body of an answer that was recorded as a success.
 type tracedBody struct {
 	io.ReadCloser
-	req    *http.Request // the caller's
-	resp   *http.Response
-	trace  *Trace
-	number int
-	closed atomic.Bool // the caller has begun to close it
-	ended  atomic.Bool
+	req      *http.Request // the caller's
+	resp     *http.Response
+	trace    *Trace
+	number   int
+	attached []attachment
+	closed   atomic.Bool // the caller has begun to close it
+	ended    atomic.Bool
 }
 
 func (b *tracedBody) Read(p []byte) (int, error) {
@@ -123,5 +125,10 @@ func (b *tracedBody) end(err error) {
 	default:
 		reason = ReasonIncomplete
 	}
-	b.trace.broke(b.number, reason, err)
+	for _, a := range b.attached {
+		a.pins.drop(a.hash, a.target)
+	}
+	if b.trace != nil {
+		b.trace.broke(b.number, reason, err)
+	}
 }

@@ -36,6 +36,12 @@ func validate(p Policy, targets []Target) (*rules, error) {
 	default:
 		errs = append(errs, fmt.Errorf("failover.bound: unknown %q, want account or ignore", p.Bound))
 	}
+	if p.Affinity.TTL < 0 {
+		errs = append(errs, fmt.Errorf("failover.affinity.ttl: %v is negative, want 0 (an hour) or more", p.Affinity.TTL))
+	}
+	if p.Affinity.Max < 0 {
+		errs = append(errs, fmt.Errorf("failover.affinity.max: %d is negative, want 0 (%d) or more", p.Affinity.Max, DefaultAffinityMax))
+	}
 	if p.MaxBody < 0 {
 		errs = append(errs, fmt.Errorf("failover.max_body: %d is negative, want 0 (64 MiB) or more", p.MaxBody))
 	}
@@ -78,6 +84,9 @@ func checkTarget(where string, t *Target, strategy string, weighted bool) (errs 
 	}
 	if c, ok := t.Transport.(*Chain); ok && len(c.targets) == 0 {
 		fault(": %w", errZeroChain.Err)
+	}
+	if t.AffinityHeader != "" && !validHeaderName(t.AffinityHeader) {
+		fault(".affinity_header: %q is no name of a header", t.AffinityHeader)
 	}
 	if t.BaseURL != "" {
 		if _, err := parseBase(t.BaseURL); err != nil {

@@ -34,6 +34,7 @@ type runner interface {
 	hold(r *result)                        // another target is tried before r is seen, if ever
 	drop(r *result)                        // nobody will see r
 	text(r *result) (code, message string) // what a failure says
+	affinity(w *walk) string               // the key of the call, "" for none
 }
 
 // walk is the way of one call through one chain.
@@ -56,6 +57,8 @@ type walk struct {
 	owner     *account // of what the request names; nil: it is bound to none
 	above     *leg     // of the target that the chain is; nil: the call's outermost chain
 	preferred *target  // that the request names; nil: the strategy picks
+	key       string   // of the call's affinity, "" for none
+	hash      uint64   // of key
 
 	last   result
 	unfit  *result // of the first target that the request could not be re-written for
@@ -71,6 +74,7 @@ type walk struct {
 
 // do asks the targets until one answers well.
 func (w *walk) do() result {
+	w.attach()
 	if w.embeds {
 		w.vectors = w.firstModel(w.chain, w.preferred, w.model)
 	}
@@ -190,7 +194,10 @@ func (w *walk) try(t *target, isFirst bool) bool {
 		return !w.may
 	}
 	w.tried++
-	return r.ok || r.canceled || !w.may || !w.eligible(w.tried, &r)
+	over := r.ok || r.canceled
+	moves := !over && (w.may || w.key != "") && w.eligible(w.tried, &r)
+	w.settle(t, &r, moves)
+	return over || !w.may || !moves
 }
 
 // moveOn gets the answer in hand out of the way of the next target: it goes

@@ -175,6 +175,15 @@ func (rd *Reading) Whole() bool { return rd.whole }
 // Partial reports whether the beginning of the body was read, and no more.
 func (rd *Reading) Partial() bool { return rd.upload != nil }
 
+// Bytes returns the body where all of it is in memory, else nil. It must not be
+// written to.
+func (rd *Reading) Bytes() []byte {
+	if !rd.whole {
+		return nil
+	}
+	return rd.data
+}
+
 // Size returns how many bytes of the body are in memory.
 func (rd *Reading) Size() int { return len(rd.data) }
 

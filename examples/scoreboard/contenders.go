@@ -35,7 +35,10 @@ type contender struct {
 	about  string // how it is set up
 	backup bool   // it knows the backup
 	form   form
-	open   func(*site, http.RoundTripper) (ask, error)
+	// sockets says that it cannot be given a transport, and so no fake clock: its
+	// row is that of one sitting over sockets, see socketsFile.
+	sockets bool
+	open    func(*site, http.RoundTripper) (ask, error)
 }
 
 var contenders = []contender{
@@ -49,6 +52,9 @@ var contenders = []contender{
 	{name: "go-retryablehttp", about: "`RetryMax` 2, its client's `Timeout` 30 s, `PassthroughErrorHandler`", open: openRetryable},
 	{name: "failsafe-go", about: "its HTTP retry policy (two retries, 1 s to 30 s, last failure returned) around a circuit breaker (five failures, 30 s) and a timeout of 30 s", open: openFailsafe},
 	{name: "failsafe-go, fallback", about: "the same in a fallback that sends the request to the backup, with its URL, key and model, after a failure that is one to the breaker", backup: true, open: openFallback},
+	{name: "Bifrost", about: "its core, v1.4.0, in this process, with the backup as its fallback: `MaxRetries` 2 from 1 s to 30 s, " +
+		"`DefaultRequestTimeoutInSeconds` 30, all else as it is. It brings its own HTTP client, so its row is of one sitting over sockets and by the clock on the wall (`go run . -sockets`)",
+		backup: true, sockets: true, open: openBifrost},
 	{name: defaults, about: "the documented defaults and nothing else: neither the limit of 30 s a request nor the number of retries is changed", backup: true, open: chainOf(resilience.ProfileDefault, false)},
 	{name: budgeted, about: "the same with the budget that all others have: `retry.max_retries: 2`, `retry.attempt_timeout: 30s`", backup: true, open: chainOf(resilience.ProfileDefault, true)},
 	{name: live, about: "the profile, with the budget", backup: true, open: chainOf(resilience.ProfileLive, true)},

@@ -1,10 +1,12 @@
 // Scoreboard puts the sixteen faults of failoverbench (methodology 0.1), and one
-// of our own, before twelve ways to call a provider. It follows that benchmark's
+// of our own, before thirteen ways to call a provider. It follows that benchmark's
 // rules: all calls are streamed, everybody has two retries and 30 s a request,
 // and one sitting goes through all faults. It needs no key and no network.
 //
 //	go run .              the table, in seconds: real waits on a fake clock
 //	go run . -full        over sockets and by the clock on the wall, in 25 minutes
+//	go run . -sockets     the same for those that cannot have a fake clock, kept in
+//	                      sockets.json, where the other commands take it from
 //	go run . -write       writes scoreboard.md and scoreboard.svg
 //	go run . -check       fails if the verdicts are not the ones in these files,
 //	                      or worse than what surefoot promises
@@ -26,6 +28,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.full, "full", false, "over sockets and in real time instead of in memory on a fake clock")
+	flag.BoolVar(&o.sockets, "sockets", false, "play those that cannot have a fake clock, and keep their rows in "+socketsFile)
 	flag.BoolVar(&o.write, "write", false, "write scoreboard.md and scoreboard.svg")
 	flag.BoolVar(&o.check, "check", false, "fail if the verdicts differ from those two files or break a promise")
 	flag.StringVar(&o.dir, "dir", ".", "directory of the two files")
@@ -37,8 +40,8 @@ func main() {
 }
 
 type options struct {
-	full, write, check bool
-	dir                string
+	full, sockets, write, check bool
+	dir                         string
 }
 
 // command is how a run is repeated.
@@ -53,9 +56,12 @@ func run(o options) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
+	if o.sockets {
+		return playSockets(o)
+	}
 	table := playOnAFakeClock
 	if o.full {
-		table = play
+		table = func() (board, error) { return play(true) }
 	}
 	b, err := table()
 	if err != nil {

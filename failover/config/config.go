@@ -173,7 +173,9 @@ func (c *Config) Failover() failover.Policy {
 // failoverPolicy is the global failover policy with a virtual model's own on
 // top; nil for none.
 func (c *Config) failoverPolicy(own scope) failover.Policy {
-	p := c.settings(own).copied().failover
+	s := c.settings(own).copied()
+	p := s.failover
+	p.Affinity.Key, _ = failover.ParseAffinityKey(s.affinityKey) // it was checked when it was read
 	p.Words.ModelGone, p.Words.Credentials = slices.Clone(c.gone), slices.Clone(c.credentials)
 	return p
 }

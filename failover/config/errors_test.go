@@ -133,7 +133,10 @@ func TestFaults(t *testing.T) {
 		{"negative weight", twoProviders + "virtual_models:\n  - {source: a, strategy: cost, targets: [{model: openai/x, weight: -1}]}\n", `virtual_models[0].targets[0].weight: found "-1"`},
 		{"target as text", twoProviders + "virtual_models:\n  - {source: a, targets: [openai/x]}\n", `virtual_models[0].targets[0]: found a single value, want a mapping with model`},
 		{"targets without model", twoProviders + "virtual_models:\n  - {source: a, targets: [{lenient: true}]}\n", `virtual_models[0].targets[0].model: found nothing`},
-		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors, max_attempts, patience, wait_for, bound or max_body; did you mean "max_attempts"?`},
+		{"virtual failover key", twoProviders + "virtual_models:\n  - {source: a, target: openai/x, failover: {max_attempt: 1}}\n", `virtual_models[0].failover.max_attempt: found an unknown key, want one of enabled, retry_on_statuses, retry_on_errors, max_attempts, patience, wait_for, bound, affinity or max_body; did you mean "max_attempts"?`},
+		{"affinity without a header's name", "failover: {affinity: {key: 'header:'}}", `line 1: failover.affinity.key: found a value that is not shown, want prompt_cache_key`},
+		{"affinity key misspelt", "failover: {affinity: {key: userid}}", `did you mean "user_id"`},
+		{"affinity header", twoProviders + "virtual_models:\n  - {source: a, targets: [{model: openai/x, affinity_header: 'x y'}]}\n", `virtual_models[0].targets[0].affinity_header: found`},
 		{"virtual models as mapping", "virtual_models: {a: b}", `line 1: virtual_models: found a mapping, want a list of virtual models`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ type settings struct {
 	profile          string
 	policy           resilience.Policy
 	failover         failover.Policy
+	affinityKey      string // what failover.Affinity.Key is made of
 	refresh, recheck time.Duration
 	modelsMode       string
 }
@@ -156,6 +157,12 @@ var failoverFields = []field{
 		at: func(s *settings) any { return &s.failover.WaitFor }},
 	{key: "failover.bound", env: "FAILOVER_BOUND", kind: words(failover.BoundAccount, failover.BoundIgnore),
 		at: func(s *settings) any { return &s.failover.Bound }},
+	{key: "failover.affinity.key", env: "FAILOVER_AFFINITY_KEY", kind: affinities,
+		at: func(s *settings) any { return &s.affinityKey }},
+	{key: "failover.affinity.ttl", env: "FAILOVER_AFFINITY_TTL", kind: durations,
+		at: func(s *settings) any { return &s.failover.Affinity.TTL }},
+	{key: "failover.affinity.max", kind: counts,
+		at: func(s *settings) any { return &s.failover.Affinity.Max }},
 	{key: "failover.max_body", kind: sizes,
 		at: func(s *settings) any { return &s.failover.MaxBody }},
 }

@@ -54,7 +54,7 @@ func defaults(stacks, chains string) settings {
 		failover:   f,
 		refresh:    time.Hour,
 		recheck:    time.Minute,
-		modelsMode: discovery.ModeFallback,
+		modelsMode: discovery.ModeFallback, affinityKey: offWord,
 	}
 }
 

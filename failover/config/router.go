@@ -110,6 +110,7 @@ func (d *direct) targets(v *virtual) []failover.Target {
 		}
 		out.Weight, _ = t.weight.value.(int)
 		out.Cost, out.Timeout, out.Lenient, out.Disabled = t.cost, t.timeout, t.lenient, t.disabled
+		out.AffinityHeader = t.affinityHeader
 		if t.nested != nil && !t.nested.enabled {
 			out.Disabled = true
 		}

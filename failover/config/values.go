@@ -28,17 +28,19 @@ type kind struct {
 }
 
 var (
-	durations = kind{want: "a duration such as 15s or 500ms, or 0", quotes: quoteNumbers, parse: parseDuration}
-	patience  = kind{want: "a duration such as 3.5s or 500ms, 0, or off", quotes: quoteNumbers, parse: parsePatience}
-	intervals = kind{want: "a number of seconds, 0 or more", quotes: quoteNumbers, parse: parseInterval}
-	counts    = kind{want: "a whole number, 0 or more", quotes: quoteNumbers, parse: parseCount}
-	sizes     = kind{want: "a number of bytes such as 8388608 or 8MiB", quotes: quoteNumbers, parse: parseSize}
-	switches  = kind{want: "true or false", quotes: quoteWords, parse: parseSwitch}
-	weights   = kind{want: "a whole number, 0 to 2147483647", quotes: quoteNumbers, parse: parseWeight}
-	costs     = kind{want: "a number, 0 or more", quotes: quoteNumbers, parse: factor(0, math.MaxFloat64)}
-	texts     = kind{want: "a text", parse: func(s string) (any, string, bool) { return s, "", s != "" }}
-	names     = kind{want: "a list of names such as [a, b]", each: "a name", list: true, parse: texts.parse}
-	phrases   = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is not a number", list: true, most: maxEntries, free: true, quotes: quoteNumbers, parse: parsePhrase}
+	durations   = kind{want: "a duration such as 15s or 500ms, or 0", quotes: quoteNumbers, parse: parseDuration}
+	patience    = kind{want: "a duration such as 3.5s or 500ms, 0, or off", quotes: quoteNumbers, parse: parsePatience}
+	affinities  = kind{want: "prompt_cache_key, user_id, prompt, header:NAME or off", quotes: quoteWords, parse: parseAffinity}
+	intervals   = kind{want: "a number of seconds, 0 or more", quotes: quoteNumbers, parse: parseInterval}
+	counts      = kind{want: "a whole number, 0 or more", quotes: quoteNumbers, parse: parseCount}
+	sizes       = kind{want: "a number of bytes such as 8388608 or 8MiB", quotes: quoteNumbers, parse: parseSize}
+	switches    = kind{want: "true or false", quotes: quoteWords, parse: parseSwitch}
+	weights     = kind{want: "a whole number, 0 to 2147483647", quotes: quoteNumbers, parse: parseWeight}
+	costs       = kind{want: "a number, 0 or more", quotes: quoteNumbers, parse: factor(0, math.MaxFloat64)}
+	texts       = kind{want: "a text", parse: func(s string) (any, string, bool) { return s, "", s != "" }}
+	headerNames = kind{want: "the name of a header such as x-session-id", quotes: quoteWords, parse: parseHeaderName}
+	names       = kind{want: "a list of names such as [a, b]", each: "a name", list: true, parse: texts.parse}
+	phrases     = kind{want: `a list of phrases such as ["model not found", "404 retired"]`, each: "a phrase with a word that is not a number", list: true, most: maxEntries, free: true, quotes: quoteNumbers, parse: parsePhrase}
 
 	noStatus   = kind{want: statusWant, each: oneStatus, list: true, most: maxEntries, keepEmpty: true, quotes: quoteNumbers, parse: parseStatus}
 	someStatus = kind{want: statusWant, each: oneStatus, list: true, most: maxEntries, quotes: quoteNumbers, parse: parseStatus}
@@ -93,6 +95,18 @@ func parsePatience(s string) (any, string, bool) {
 		return failover.PatienceOff, "", true
 	}
 	return parseDuration(s)
+}
+
+func parseAffinity(s string) (any, string, bool) {
+	if _, err := failover.ParseAffinityKey(s); err != nil {
+		return nil, meant(s, []string{"prompt_cache_key", "user_id", "prompt", offWord}), false
+	}
+	return s, "", true
+}
+
+func parseHeaderName(s string) (any, string, bool) {
+	_, err := failover.ParseAffinityKey("header:" + s)
+	return s, "", err == nil
 }
 
 // parseInterval takes seconds, or a duration of one at least: what is shorter

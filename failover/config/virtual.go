@@ -41,6 +41,8 @@ type target struct {
 	lenient  bool
 	disabled bool
 
+	affinityHeader string
+
 	// What the name means: a model of a provider, another virtual model, or a
 	// model that is known by another virtual model that backs it up.
 	provider, model string
@@ -49,7 +51,7 @@ type target struct {
 
 var (
 	virtualKeys = []string{"source", "target", "targets", "strategy", "failover", "description", "enabled"}
-	targetKeys  = []string{"model", "weight", "cost", "timeout", "lenient", "disabled"}
+	targetKeys  = []string{"model", "weight", "cost", "timeout", "lenient", "disabled", "affinity_header"}
 	strategies  = words(failover.StrategyFailover, failover.StrategyRoundRobin, failover.StrategyCost)
 	modelNames  = kind{want: "a model: provider/model, a model or another virtual model", parse: texts.parse}
 )
@@ -233,6 +235,10 @@ func (l *loader) target(v *virtual, n node) {
 		case "lenient":
 			if g, ok := l.value(p.value, switches); ok {
 				t.lenient = g.value.(bool)
+			}
+		case "affinity_header":
+			if g, ok := l.value(p.value, headerNames); ok {
+				t.affinityHeader = g.value.(string)
 			}
 		case "disabled":
 			if g, ok := l.value(p.value, switches); ok {
