@@ -5,6 +5,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
 	"github.com/surefoot-go/surefoot/retry"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // Outcomes of [Call.Outcome]; package ending says what each means.
@@ -36,6 +37,10 @@ type Call struct {
 	Accepted bool   // the answer is a ticket for work to be done later; Outcome is success
 	Err      error  // transport failure, timeout, rejection, cancellation or broken stream, rendered or not; nil for a whole answer of any status
 	Events   int    // whole events that a stream delivered
+	// Usage is what the upstream said that the call took, in tokens: the sum of
+	// all attempts, those included whose answers nobody saw. Zero where it says
+	// nothing; nothing is counted here.
+	Usage wire.Usage
 
 	Start      time.Time
 	FirstEvent time.Duration // from Start to a stream's first data event; 0: none

@@ -3,6 +3,7 @@ package resilience
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -157,6 +158,9 @@ func (c *call) OnAttempt(a retry.Attempt) {
 		c.rec.Attempts = slices.Grow(c.rec.Attempts, min(c.t.policy.Retry.MaxRetries, maxGrown))
 	}
 	c.rec.Attempts = append(c.rec.Attempts, a)
+	if inc, ok := errors.AsType[*streamguard.IncompleteError](a.Err); ok { // while it was held back
+		c.spend(inc.Usage)
+	}
 	if a.Number > 1 {
 		c.t.metrics.retry(c)
 	}
@@ -184,6 +188,13 @@ func (c *call) Inspect() wire.Request {
 // Lenient is what [WithLenient] asks for.
 func (c *call) Lenient() bool { return flag(c.caller, lenientKey{}) }
 
+// spend adds what an attempt took. mu is held.
+func (c *call) spend(u wire.Usage) {
+	s := &c.rec.Usage
+	s.Input, s.Output = s.Input+u.Input, s.Output+u.Output
+	s.CacheRead, s.CacheWrite, s.Reasoning = s.CacheRead+u.CacheRead, s.CacheWrite+u.CacheWrite, s.Reasoning+u.Reasoning
+}
+
 // OnVerdict hears what the unmasker, or the guard while it held a stream back,
 // made of a 2xx.
 func (c *call) OnVerdict(r streamguard.Report) {
@@ -193,6 +204,7 @@ func (c *call) OnVerdict(r streamguard.Report) {
 		c.wire.Stream, c.rec.Stream = true, true
 	}
 	c.rec.Empty, c.rec.Accepted = r.Empty, r.Accepted
+	c.spend(r.Usage)
 	if r.Failure != nil {
 		c.failure = r.Failure
 		c.rec.Unmasked, c.rec.Original = true, r.Original
@@ -227,6 +239,7 @@ func (c *call) OnFirst() {
 func (c *call) OnEnd(end streamguard.End) {
 	c.mu.Lock()
 	c.end = &end
+	c.spend(end.Usage)
 	c.rec.Stream = true
 	c.rec.Events = end.Events
 	c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 // ErrIncomplete is what every [*IncompleteError] matches.
@@ -27,12 +28,13 @@ const (
 // ended by reporting a failure of its own. It matches [ErrIncomplete] and its
 // cause.
 type IncompleteError struct {
-	Provider string // as configured; may be empty
-	Format   string // wire format, in the words of [wire.Format.String]
-	Events   int    // data events that arrived whole before the end
-	Reason   string // one of the Reason constants
-	Status   int    // the HTTP status it stands for: what an in-band error maps to, 504 for a timeout, else 502
-	Err      error  // the cause: io.ErrUnexpectedEOF for a clean close and an in-band error, an [*ending.TimeoutError], the transport's error
+	Provider string     // as configured; may be empty
+	Format   string     // wire format, in the words of [wire.Format.String]
+	Events   int        // data events that arrived whole before the end
+	Reason   string     // one of the Reason constants
+	Status   int        // the HTTP status it stands for: what an in-band error maps to, 504 for a timeout, else 502
+	Err      error      // the cause: io.ErrUnexpectedEOF for a clean close and an in-band error, an [*ending.TimeoutError], the transport's error
+	Usage    wire.Usage // what the stream had said that it takes
 }
 
 // Error names the provider, the format, the reason and, where it cannot hold

@@ -102,6 +102,7 @@ func (h *holder) refuse(resp *http.Response, j *judge, r release) (*http.Respons
 	if r.err != nil {
 		return nil, r.err
 	}
+	j.usage = h.st.Usage()
 	return j.fail(h.req, resp, r.failure, h.held(), true), nil
 }
 

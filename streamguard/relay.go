@@ -96,7 +96,7 @@ func (r *relay) account() {
 	if r.err != nil {
 		return
 	}
-	r.end.Events = r.st.Events()
+	r.end.Events, r.end.Usage = r.st.Events(), r.st.Usage()
 	if f := r.st.Failure(); f != r.end.Failure {
 		r.end.Failure, r.end.Err = f, r.inBand(f)
 	}

@@ -35,6 +35,7 @@ type Report struct {
 	Empty    string        // "no_choices", "no_usage", "no_output", "unknown_shape" or ""
 	Accepted bool          // a ticket: the work is to be done later, and the answer is delivered as it came
 	Stream   bool          // judged at the start of a stream
+	Usage    wire.Usage    // what it says that it took; zero where it says nothing, or is a stream that goes on
 }
 
 type reportKey struct{}
@@ -61,6 +62,7 @@ type judge struct {
 	call      Call // nil: the layer is used alone
 	onVerdict func(*http.Request, *http.Response, Report)
 	logger    *slog.Logger
+	usage     wire.Usage // of the answer
 }
 
 // An opening is what was read of a body to tell its shape.
@@ -109,11 +111,12 @@ func (j *judge) whole(req *http.Request, resp *http.Response, o opening) (*http.
 		return j.cut(req, resp, data, err)
 	}
 	v := j.format.Judge(j.answer(resp), data)
+	j.usage = v.Usage
 	if v.Failure != nil {
 		return j.refuse(req, resp, v.Failure, data)
 	}
 	resp.Body = newMemBody(resp.Body, data, o.buf)
-	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted})
+	j.report(req, resp, Report{Format: j.format, Status: resp.StatusCode, Empty: v.Empty, Accepted: v.Accepted, Usage: v.Usage})
 	return resp, nil
 }
 
@@ -144,7 +147,9 @@ func (j *judge) cut(req *http.Request, resp *http.Response, data []byte, err err
 		return nil, err
 	}
 	// What arrived may be whole JSON; the promised rest of it is missing anyway.
-	f := j.format.Judge(j.answer(resp), data).Failure
+	v := j.format.Judge(j.answer(resp), data)
+	f := v.Failure
+	j.usage = v.Usage
 	if f == nil || f.Reason == "empty_response" {
 		f = malformed(j.format, j.provider, "body is cut short")
 	}
@@ -159,7 +164,7 @@ func malformed(f *wire.Format, provider, what string) *wire.Failure {
 // fail turns resp, in place, into the response that f stands for. The headers
 // stay, but for those that describe the body that is gone.
 func (j *judge) fail(req *http.Request, resp *http.Response, f *wire.Failure, original []byte, stream bool) *http.Response {
-	r := Report{Format: j.format, Status: resp.StatusCode, Failure: f, Stream: stream,
+	r := Report{Format: j.format, Status: resp.StatusCode, Failure: f, Stream: stream, Usage: j.usage,
 		Original: bytes.Clone(original[:min(len(original), originalLimit)])}
 	if f.Reason == "no_choices" {
 		r.Empty = f.Reason

@@ -92,7 +92,7 @@ func bedrockFrame(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark {
 		return bedrockChunk(s, payload)
 	}
 	s.template.head = 0
-	said, stop, ok := readConverse(payload, &s.template)
+	said, stop, ok := readConverse(s, payload)
 	if !ok {
 		return MarkMalformed
 	}
@@ -101,7 +101,7 @@ func bedrockFrame(s *Stream, h frameHead, payload []byte, unwrapped bool) Mark {
 
 // readConverse reads the payload of an event of ConverseStream: whether its
 // delta says something, and its stopReason.
-func readConverse(payload []byte, t *template) (said bool, stop []byte, ok bool) {
+func readConverse(s *Stream, payload []byte) (said bool, stop []byte, ok bool) {
 	if len(payload) == 0 {
 		return false, nil, true
 	}
@@ -111,12 +111,14 @@ func readConverse(payload []byte, t *template) (said bool, stop []byte, ok bool)
 		case "delta":
 			var text span
 			if text, said = p.said(); said {
-				t.mark(text)
+				s.template.mark(text)
 			}
 		case "p": // padding
-			t.heedless(&p)
+			s.template.heedless(&p)
 		case "stopReason":
 			stop = text(p.raw())
+		case "usage":
+			s.usage.take(&p)
 		}
 	}
 	return said, stop, p.end()
@@ -177,11 +179,14 @@ func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
 		return Verdict{Failure: v, Usable: v == nil}
 	}
 	var stop []byte
+	var usage Usage
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
-		if string(p.name) == "stopReason" {
+		switch string(p.name) {
+		case "stopReason":
 			stop = text(p.raw())
-			continue
+		case "usage": // Converse's, and of most models
+			usage.take(&p)
 		}
 	}
 	if p.end() && failedFinish(stop) {
@@ -190,7 +195,7 @@ func bedrockJudge(f *Format, a Answer, b []byte) Verdict {
 	if v, done := f.unfit(a, &p, false, true); done {
 		return v
 	}
-	return Verdict{Usable: true}
+	return Verdict{Usable: true, Usage: usage}
 }
 
 // exceptionName takes the namespace off the name of an AWS exception, and what

@@ -32,6 +32,7 @@ func bedrockChunk(s *Stream, payload []byte) Mark {
 // modelMarks judges a model's own event.
 func modelMarks(s *Stream, event []byte) Mark {
 	n := readModelEvent(event)
+	s.usage.add(n.usage)
 	switch {
 	case n.malformed:
 		return MarkMalformed
@@ -59,6 +60,7 @@ type modelEvent struct {
 
 	pieces
 	stopFailed string // a stop reason that names a failure
+	usage      Usage
 }
 
 // readModelEvent knows the end by the metrics that Bedrock adds to a model's
@@ -79,7 +81,11 @@ func readModelEvent(b []byte) modelEvent {
 			n.failed = n.failed || string(t) == "error"
 			n.idle = idles(t)
 		case "amazon-bedrock-invocationMetrics", "metadata":
-			n.ended = p.filled() || n.ended
+			n.metrics(&p)
+		case "usage":
+			n.usage.take(&p)
+		case "message":
+			n.usage.within(&p)
 		case "completionReason", "stop_reason", "finish_reason":
 			n.reason(&p)
 		case "is_finished":
@@ -90,8 +96,8 @@ func readModelEvent(b []byte) modelEvent {
 			n.list(&p)
 		case "error":
 			n.failed = p.filled() || n.failed
-		case "id", "generation_id", "object", "model", "role", "event_type", "message", "content_block",
-			"messageStart", "contentBlockStart", "contentBlockStop", "usage":
+		case "id", "generation_id", "object", "model", "role", "event_type", "content_block",
+			"messageStart", "contentBlockStart", "contentBlockStop":
 			p.skip()
 		default:
 			n.piece(&p)
@@ -99,6 +105,14 @@ func readModelEvent(b []byte) modelEvent {
 	}
 	n.malformed = !p.end()
 	return n
+}
+
+// metrics consumes what stands in a model's last event, and keeps its numbers.
+func (n *modelEvent) metrics(p *parser) {
+	raw := p.raw()
+	n.ended = filled(raw) || n.ended
+	n.usage.read(raw)
+	n.usage.beside(raw)
 }
 
 // reason consumes why the answer ended, if it has.

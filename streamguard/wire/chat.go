@@ -74,12 +74,12 @@ func chatEvent(s *Stream, name, data []byte) Mark {
 		case "error":
 			c.err = p.filled() || c.err
 		case "x_groq":
-			c.groq(&p)
+			c.groq(s, &p)
 		case "base_resp":
 			c.base(&p)
 		case "usage":
 			c.usage = p.kind() == '{'
-			s.template.heedless(&p)
+			s.heedlessUsage(&p)
 		case "obfuscation":
 			s.template.heedless(&p)
 		}
@@ -132,8 +132,12 @@ func (c *chatChunk) choice(p *parser) {
 }
 
 // groq looks for the error that Groq puts beside its own facts.
-func (c *chatChunk) groq(p *parser) {
+func (c *chatChunk) groq(s *Stream, p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
+		if string(p.name) == "usage" {
+			s.usage.take(p)
+			continue
+		}
 		failed := string(p.name) == "error"
 		c.err = p.filled() && failed || c.err
 	}
@@ -157,7 +161,7 @@ type chatBody struct {
 	choices    bool   // at least one
 	failed     []byte // a finish reason that names a failure
 	usable     bool
-	usage      bool // not all zero
+	usage      counter
 	drift      string
 	choiceSeen int
 }
@@ -193,7 +197,7 @@ func (c *chatBody) member(p *parser) {
 		if k != '{' && k != 'n' {
 			c.drifted("usage: want object")
 		}
-		c.usage = nonZero(p.raw())
+		c.usage.take(p)
 	}
 }
 

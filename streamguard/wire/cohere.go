@@ -70,7 +70,7 @@ func cohereProblem(p *problem, reason string) *problem {
 
 func cohereJudge(f *Format, a Answer, b []byte) Verdict {
 	var finish []byte
-	message, usable, usage := false, false, false
+	message, usable, usage := false, false, counter{}
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
@@ -83,7 +83,7 @@ func cohereJudge(f *Format, a Answer, b []byte) Verdict {
 		case "finish_reason":
 			finish = text(p.raw())
 		case "usage":
-			usage = nonZero(p.raw())
+			usage.take(&p)
 		}
 	}
 	if p.end() && cohereFailed(finish) {

@@ -51,7 +51,7 @@ func namesConversation(method string, u *url.URL) bool {
 }
 
 func conversationsJudge(f *Format, a Answer, b []byte) Verdict {
-	outputs, usable, usage := false, false, false
+	outputs, usable, usage := false, false, counter{}
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
@@ -59,14 +59,14 @@ func conversationsJudge(f *Format, a Answer, b []byte) Verdict {
 			outputs = p.kind() == '['
 			usable = p.filled()
 		case "usage":
-			usage = nonZero(p.raw())
+			usage.take(&p)
 		}
 	}
 	if v, done := f.unfit(a, &p, usable, outputs); done {
 		return v
 	}
 	if !usable {
-		return Verdict{Empty: EmptyOutput}
+		return Verdict{Empty: EmptyOutput, Usage: usage.Usage}
 	}
 	return delivered(usable, usage)
 }

@@ -52,7 +52,7 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 		case "error":
 			c.err = p.filled() || c.err
 		case "usage":
-			s.template.heedless(&p)
+			s.heedlessUsage(&p)
 		}
 	}
 	return chunkMarks(s, &c, &p, name)
@@ -60,14 +60,14 @@ func dashScopeEvent(s *Stream, name, data []byte) Mark {
 
 func dashScopeJudge(f *Format, a Answer, b []byte) Verdict {
 	var c chatChunk
-	usage := false
+	var usage counter
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
 		case "output":
 			c.output(&p)
 		case "usage":
-			usage = nonZero(p.raw())
+			usage.take(&p)
 		}
 	}
 	if p.end() && c.failed != nil {

@@ -10,7 +10,7 @@ var Embeddings = &Format{
 // embeddingsJudge looks for an error envelope in a body without data. What the
 // body looks like else is not judged: some servers answer with a bare array.
 func embeddingsJudge(f *Format, a Answer, b []byte) Verdict {
-	usable := b[0] == '[' && !oneObject(b)
+	usable, usage := b[0] == '[' && !oneObject(b), Usage{}
 	p := parse(b)
 	if b[0] == '[' {
 		p.skip()
@@ -22,6 +22,9 @@ func embeddingsJudge(f *Format, a Answer, b []byte) Verdict {
 				content = p.kind() == '['
 			case "embedding", "embeddings": // Google's and Ollama's
 				content = true
+			case "usage":
+				usage.take(&p)
+				continue
 			}
 			usable = p.filled() && content || usable
 		}
@@ -29,5 +32,5 @@ func embeddingsJudge(f *Format, a Answer, b []byte) Verdict {
 	if v, done := f.unfit(a, &p, usable, false); done {
 		return v
 	}
-	return Verdict{Usable: usable}
+	return Verdict{Usable: usable, Usage: usage}
 }

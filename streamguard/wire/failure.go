@@ -60,8 +60,9 @@ type Verdict struct {
 	// unknown_shape where it has no member of a known format. For a failure it
 	// is no_choices where that is the reason.
 	Empty    string
-	Usable   bool // there is real content
-	Accepted bool // a ticket: the work is to be done later
+	Usable   bool  // there is real content
+	Accepted bool  // a ticket: the work is to be done later
+	Usage    Usage // what it says that it took; zero where it says nothing
 
 	stranger bool // no member of the judging format is in it
 }
@@ -102,11 +103,14 @@ func (f *Format) Judge(a Answer, body []byte) Verdict {
 	switch {
 	case v.Usable && v.Failure == nil:
 	case v.Failure == nil || v.Failure.Reason == ReasonDrift:
-		return f.doubt(a, b, v)
+		v = f.doubt(a, b, v)
 	case v.Failure.Reason == ReasonMalformed:
 		if told := f.firstLine(a, b); told != nil {
 			v.Failure = told
 		}
+	}
+	if v.Failure != nil {
+		v.Usage.beside(b)
 	}
 	return v
 }
@@ -211,13 +215,13 @@ func (a Answer) inspect(b []byte) *problem {
 	return p
 }
 
-// delivered is the verdict on an answer that passes; counted tells whether it
-// has the usage that is due.
-func delivered(usable, counted bool) Verdict {
-	if !counted {
-		return Verdict{Empty: EmptyUsage, Usable: usable}
+// delivered is the verdict on an answer that passes; usage is due.
+func delivered(usable bool, usage counter) Verdict {
+	v := Verdict{Usable: usable, Usage: usage.Usage}
+	if !usage.counted {
+		v.Empty = EmptyUsage
 	}
-	return Verdict{Usable: usable}
+	return v
 }
 
 // Failure is one of the library's own, rendered in the format; reason, which is

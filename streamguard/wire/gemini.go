@@ -115,8 +115,9 @@ type geminiChunk struct {
 	aside      bool // members of a response, though it has no candidates
 	pieces
 
-	usable, usage bool // of a whole body
-	template      *template
+	usable bool    // of a whole body
+	usage  counter // the same
+	stream *Stream
 }
 
 func (c *geminiChunk) read(p *parser) {
@@ -132,11 +133,11 @@ func (c *geminiChunk) read(p *parser) {
 			c.err = p.filled() || c.err
 		case "usageMetadata":
 			c.aside = true
-			if c.template != nil {
-				c.template.heedless(p)
+			if c.stream != nil {
+				c.stream.heedlessUsage(p)
 				continue
 			}
-			c.usage = nonZero(p.raw())
+			c.usage.take(p)
 		}
 	}
 }
@@ -209,7 +210,7 @@ func (c *geminiChunk) feedback(p *parser) {
 // every piece, and go on (0xPlaygrounds/rig#2328): so no object is the last one,
 // only the end of the body ends the stream.
 func geminiEvent(s *Stream, name, data []byte) Mark {
-	c := geminiChunk{states: s.choices, template: &s.template}
+	c := geminiChunk{states: s.choices, stream: s}
 	p := parse(data)
 	c.read(&p)
 	if !p.end() {

@@ -38,7 +38,7 @@ func matchInteractions(method string, u *url.URL) (string, bool) {
 
 func interactionsJudge(f *Format, a Answer, b []byte) Verdict {
 	var status []byte
-	usable, usage := false, false
+	usable, usage := false, counter{}
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		switch string(p.name) {
@@ -47,7 +47,7 @@ func interactionsJudge(f *Format, a Answer, b []byte) Verdict {
 		case "outputs", "steps":
 			usable = p.filled() || usable
 		case "usage":
-			usage = nonZero(p.raw())
+			usage.take(&p)
 		}
 	}
 	if p.end() && string(status) == "failed" {
@@ -58,13 +58,11 @@ func interactionsJudge(f *Format, a Answer, b []byte) Verdict {
 	}
 	switch {
 	case string(status) != "completed":
-		return Verdict{Usable: usable}
+		return Verdict{Usable: usable, Usage: usage.Usage}
 	case !usable:
-		return Verdict{Empty: EmptyOutput}
-	case !usage:
-		return Verdict{Empty: EmptyUsage, Usable: true}
+		return Verdict{Empty: EmptyOutput, Usage: usage.Usage}
 	}
-	return Verdict{Usable: true}
+	return delivered(true, usage)
 }
 
 // interactionsError has a code that is text, unlike Google's other APIs.

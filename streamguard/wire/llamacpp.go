@@ -13,7 +13,7 @@ var llamaCpp = &Format{
 type llamaPart struct {
 	data, err, stop bool
 	pieces
-	usage bool
+	usage counter
 }
 
 func (l *llamaPart) read(p *parser) {
@@ -26,7 +26,9 @@ func (l *llamaPart) read(p *parser) {
 			raw := p.raw()
 			l.data, l.stop = true, string(raw) == "true"
 		case "tokens_predicted":
-			l.usage = nonZero(p.raw())
+			l.usage.counted = l.usage.alone(p)
+		case "tokens_evaluated":
+			l.usage.alone(p)
 		case "error":
 			l.err = p.filled() || l.err
 		}
@@ -45,6 +47,7 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 	}
 	m := s.answer(&l.pieces)
 	if l.stop {
+		s.usage.add(l.usage.Usage)
 		m |= MarkEnd | MarkFinal
 	}
 	return m

@@ -173,7 +173,7 @@ func TestAnswersThatHoldLittle(t *testing.T) {
 		"incomplete, with words": {wire.Responses, `{"status":"incomplete","output":[],"incomplete_details":{"reason":"content_filter"},"usage":{"total_tokens":1}}`},
 	} {
 		v := c.format.Judge(wire.Answer{}, []byte(c.body))
-		assert.Equal(t, wire.Verdict{Usable: v.Usable}, v, name)
+		assert.Equal(t, wire.Verdict{Usable: v.Usable, Usage: v.Usage}, v, name)
 	}
 }
 

@@ -24,6 +24,7 @@ var messagesTypes = &types{
 	content: []string{"content_block_delta"},
 	stop:    []string{"message_delta"},
 	final:   []string{"message_stop"},
+	holds:   "message",
 }
 
 var messagesBound = []string{
@@ -52,7 +53,7 @@ func matchMessages(method string, u *url.URL) (string, bool) {
 
 func messagesJudge(f *Format, a Answer, b []byte) Verdict {
 	var drift string
-	usable, usage, content := false, false, false
+	usable, content, usage := false, false, counter{}
 	p := parse(b)
 	for ok := p.object(); ok && p.member(); {
 		k := p.kind()
@@ -67,7 +68,7 @@ func messagesJudge(f *Format, a Answer, b []byte) Verdict {
 			if k != '{' && k != 'n' && drift == "" {
 				drift = "usage: want object"
 			}
-			usage = nonZero(p.raw())
+			usage.take(&p)
 		}
 	}
 	if v, done := f.unfit(a, &p, usable, content || drift != ""); done {

@@ -67,11 +67,11 @@ func ollamaShape(head []byte, contentType string, stream bool) Shape {
 
 // An ollamaLine is what one line, or a whole answer, says.
 type ollamaLine struct {
-	data    bool // part of an answer, though it may be empty
-	err     bool
-	done    bool // the answer is over
-	failed  string
-	counted bool // tokens that were generated
+	data   bool // part of an answer, though it may be empty
+	err    bool
+	done   bool // the answer is over
+	failed string
+	usage  counter // counted: tokens that were generated
 	pieces
 	template *template
 }
@@ -93,7 +93,9 @@ func (l *ollamaLine) read(p *parser) {
 		case "done_reason":
 			l.reason(p)
 		case "eval_count":
-			l.counted = nonZero(p.raw())
+			l.usage.counted = l.usage.alone(p)
+		case "prompt_eval_count":
+			l.usage.alone(p)
 		case "error":
 			l.err = p.filled() || l.err
 		case "created_at":
@@ -130,6 +132,7 @@ func ollamaEvent(s *Stream, name, data []byte) Mark {
 	case l.failed != "":
 		return s.failFinish(l.failed)
 	case l.done:
+		s.usage.add(l.usage.Usage)
 		return s.answer(&l.pieces) | MarkEnd | MarkFinal
 	}
 	return s.answer(&l.pieces)
@@ -142,7 +145,7 @@ func ollamaJudge(f *Format, a Answer, b []byte) Verdict {
 	if v, done := f.unfit(a, &p, l.content, l.data); done {
 		return v
 	}
-	return delivered(l.content, l.counted)
+	return delivered(l.content, l.usage)
 }
 
 // ollamaError renders the text that is all an error is to Ollama's clients.

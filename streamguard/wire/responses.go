@@ -56,9 +56,10 @@ func noSentinel(*Stream) Mark { return MarkFinal }
 
 // A responseBody is what a whole response says.
 type responseBody struct {
-	drift                     string
-	status                    []byte
-	output, usage, background bool
+	drift              string
+	status             []byte
+	output, background bool
+	usage              counter
 }
 
 func (r *responseBody) read(p *parser) {
@@ -76,7 +77,7 @@ func (r *responseBody) read(p *parser) {
 			}
 			r.status = text(p.raw())
 		case "usage":
-			r.usage = nonZero(p.raw())
+			r.usage.take(p)
 		case "background":
 			r.background = string(p.raw()) == "true"
 		}
@@ -97,11 +98,11 @@ func responsesJudge(f *Format, a Answer, b []byte) Verdict {
 	case r.drift != "":
 		return f.drift(a, r.drift, ReasonDrift)
 	case !r.background && string(r.status) == "completed" && !r.output:
-		return Verdict{Empty: EmptyOutput}
-	case !r.background && !r.usage && r.output && responseOver(r.status):
-		return Verdict{Empty: EmptyUsage, Usable: true}
+		return Verdict{Empty: EmptyOutput, Usage: r.usage.Usage}
+	case !r.background && r.output && responseOver(r.status):
+		return delivered(true, r.usage)
 	}
-	return Verdict{Usable: r.output}
+	return Verdict{Usable: r.output, Usage: r.usage.Usage}
 }
 
 // responseOver reports whether a response with this status, nil for none, is an

@@ -11,6 +11,7 @@ type types struct {
 	fail    []string // that tell of a failure, beside error
 	pieces  []string // the members with a piece of the answer, or a reason to stop
 	answer  string   // the member that is the answer, with its status
+	holds   string   // a member that holds the usage, if it is not at the top
 	goesOn  []string // states in which an answer is not over, whatever its event says
 	counter string   // the member that numbers the events
 	idle    []string // members that mean nothing and change from event to event
@@ -41,11 +42,15 @@ func readTyped(s *Stream, name, data []byte) Mark {
 		case string(p.name) == "error":
 			e.failed = p.filled() || e.failed
 		case string(p.name) == t.answer:
-			e.readAnswer(&p)
+			e.readAnswer(s, &p)
 		case string(p.name) == t.counter:
 			s.seq = max(s.seq, s.template.counting(&p))
 		case listed(t.pieces, p.name):
-			e.readPiece(&p)
+			e.readPiece(s, &p)
+		case string(p.name) == "usage":
+			s.usage.take(&p)
+		case string(p.name) == t.holds:
+			s.usage.within(&p)
 		case listed(t.idle, p.name):
 			s.template.heedless(&p)
 		}
@@ -60,16 +65,19 @@ func readTyped(s *Stream, name, data []byte) Mark {
 }
 
 // readAnswer consumes the object that is the answer and keeps its status.
-func (e *typedEvent) readAnswer(p *parser) {
+func (e *typedEvent) readAnswer(s *Stream, p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
-		if string(p.name) == "status" {
+		switch string(p.name) {
+		case "status":
 			e.status = text(p.raw())
+		case "usage":
+			s.usage.take(p)
 		}
 	}
 }
 
 // readPiece consumes a piece of the answer, or an object that holds it.
-func (e *typedEvent) readPiece(p *parser) {
+func (e *typedEvent) readPiece(s *Stream, p *parser) {
 	if p.kind() != '{' {
 		e.piece(p)
 		return
@@ -79,6 +87,8 @@ func (e *typedEvent) readPiece(p *parser) {
 		case "type", "role":
 		case "stop_reason", "finish_reason":
 			e.finish = text(p.raw())
+		case "usage":
+			s.usage.take(p)
 		default:
 			e.piece(p)
 		}

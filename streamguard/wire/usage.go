@@ -1,0 +1,177 @@
+package wire
+
+import "strconv"
+
+// Usage is what an answer says that it took, in tokens. A part that it does not
+// tell is 0. Vendors count differently: here Input has all of the prompt, the
+// cached part of it included, and Output all that was generated, reasoning
+// included.
+type Usage struct {
+	Input      int64 // of the prompt
+	CacheRead  int64 // of Input: taken from a cache
+	CacheWrite int64 // of Input: put into a cache
+	Output     int64 // generated
+	Reasoning  int64 // of Output: not shown as text
+}
+
+// What a number in an object of usage means. Some vendors leave the cached part
+// out of the input, and the reasoning out of the output.
+const (
+	inputTokens = iota
+	outputTokens
+	cacheRead
+	cacheWrite
+	reasoning
+	readBeside // the input: Anthropic and Bedrock
+	wroteBeside
+	thoughtBeside // the output: Google
+	kindsOfTokens
+)
+
+// tokens are the numbers as they stand.
+type tokens [kindsOfTokens]int64
+
+var tokenNames = [kindsOfTokens][]string{
+	inputTokens: {
+		"prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "total_input_tokens", "inputTokenCount",
+		"prompt_eval_count", "tokens_evaluated",
+	},
+	outputTokens: {
+		"completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "total_output_tokens", "outputTokenCount",
+		"eval_count", "tokens_predicted",
+	},
+	cacheRead:     {"cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "total_cached_tokens", "num_cached_tokens"},
+	cacheWrite:    {"cache_write_tokens"},
+	reasoning:     {"reasoning_tokens"},
+	readBeside:    {"cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount"},
+	wroteBeside:   {"cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount"},
+	thoughtBeside: {"thoughtsTokenCount", "total_thought_tokens", "total_reasoning_tokens"},
+}
+
+// usageDetails are the members in which parts of a number stand.
+var usageDetails = []string{"prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details", "tokens"}
+
+// read adds what the object of usage raw says; where a number was there before,
+// as in a stream that counts up, the larger one stands.
+func (u *Usage) read(raw []byte) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return
+	}
+	var t tokens
+	t.object(raw, 0)
+	u.add(t.usage())
+}
+
+func (t *tokens) usage() Usage {
+	return Usage{
+		Input:      t[inputTokens] + t[readBeside] + t[wroteBeside],
+		CacheRead:  t[cacheRead] + t[readBeside],
+		CacheWrite: t[cacheWrite] + t[wroteBeside],
+		Output:     t[outputTokens] + t[thoughtBeside],
+		Reasoning:  t[reasoning] + t[thoughtBeside],
+	}
+}
+
+// add keeps of each number the larger one.
+func (u *Usage) add(v Usage) {
+	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
+	u.CacheRead, u.CacheWrite, u.Reasoning = max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite), max(u.Reasoning, v.Reasoning)
+}
+
+func (t *tokens) object(raw []byte, depth int) {
+	p := parse(raw)
+	for ok := p.object(); ok && p.member(); {
+		if depth == 0 && p.kind() == '{' && listed(usageDetails, p.name) {
+			t.object(p.raw(), depth+1)
+			continue
+		}
+		t.number(&p)
+	}
+}
+
+// number consumes a value, and keeps it if it is a number of tokens.
+func (t *tokens) number(p *parser) {
+	name := p.name
+	raw := p.raw()
+	for i := range tokenNames {
+		if listed(tokenNames[i], name) {
+			t[i] = max(t[i], count(raw))
+			return
+		}
+	}
+}
+
+// mostTokens is beyond what any answer can take: what says more is wrong.
+const mostTokens = 1 << 40
+
+// count returns a number of tokens, 0 for what is none.
+func count(raw []byte) int64 {
+	n := int64(0)
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return roughly(raw)
+		}
+		if n = n*10 + int64(c-'0'); n > mostTokens {
+			return 0
+		}
+	}
+	return n
+}
+
+// roughly is count for a number that is not written as one of whole things is:
+// some gateways write 12.0.
+func roughly(raw []byte) int64 {
+	if !isNumber(raw) {
+		return 0
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f < 1 || f > mostTokens {
+		return 0
+	}
+	return int64(f)
+}
+
+// take consumes an object of usage, and reports whether it counts anything.
+func (u *Usage) take(p *parser) (counted bool) {
+	raw := p.raw()
+	u.read(raw)
+	return nonZero(raw)
+}
+
+// within consumes an object that holds one.
+func (u *Usage) within(p *parser) {
+	for ok := p.intoObject(); ok && p.member(); {
+		if string(p.name) == "usage" {
+			u.take(p)
+		}
+	}
+}
+
+// beside returns the usage at the top of a body that is a failure.
+func (u *Usage) beside(b []byte) {
+	p := parse(b)
+	for ok := p.object(); ok && p.member(); {
+		switch string(p.name) {
+		case "usage", "usageMetadata":
+			u.take(&p)
+		}
+	}
+}
+
+// A counter is the usage of a whole body.
+type counter struct {
+	Usage
+	counted bool // it is there, and not all zero
+}
+
+func (c *counter) take(p *parser) { c.counted = c.Usage.take(p) }
+
+// alone is for a format whose numbers stand at the top of its answer: p is at one.
+// It reports whether that is more than nothing.
+func (c *counter) alone(p *parser) bool {
+	from := p.i
+	var t tokens
+	t.number(p)
+	c.add(t.usage())
+	return nonZero(p.b[from:p.i])
+}
