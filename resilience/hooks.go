@@ -239,7 +239,9 @@ func (c *call) OnFirst() {
 func (c *call) OnEnd(end streamguard.End) {
 	c.mu.Lock()
 	c.end = &end
-	c.spend(end.Usage)
+	if end.Usage != nil {
+		c.spend(*end.Usage)
+	}
 	c.rec.Stream = true
 	c.rec.Events = end.Events
 	c.mu.Unlock()

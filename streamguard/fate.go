@@ -45,7 +45,7 @@ func (h *holder) inBand(f *wire.Failure) *IncompleteError {
 func (h *holder) incomplete(reason string, status int, cause error) *IncompleteError {
 	return &IncompleteError{
 		Provider: h.g.Provider, Format: h.format.String(), Events: h.st.Events(),
-		Reason: reason, Status: status, Err: cause, Usage: h.st.Usage(),
+		Reason: reason, Status: status, Err: cause, Usage: h.usage(),
 	}
 }
 

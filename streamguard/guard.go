@@ -64,7 +64,7 @@ type End struct {
 	Err      error         // an [*IncompleteError], for a Failure too; the caller's own reason to end the call; or a panic
 	Events   int           // data events that arrived whole
 	Bytes    int64         // handed out
-	Usage    wire.Usage    // what it has said that it takes; zero where it says nothing
+	Usage    *wire.Usage   // what it has said that it takes; nil where it says nothing, or was closed beside a Read
 }
 
 // decided reports whether e tells more than that the stream was going on.

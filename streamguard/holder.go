@@ -102,8 +102,16 @@ func (h *holder) refuse(resp *http.Response, j *judge, r release) (*http.Respons
 	if r.err != nil {
 		return nil, r.err
 	}
-	j.usage = h.st.Usage()
+	j.usage = h.usage()
 	return j.fail(h.req, resp, r.failure, h.held(), true), nil
+}
+
+// usage is what the stream has said so far that it takes.
+func (h *holder) usage() (u wire.Usage) {
+	if said := h.st.Usage(); said != nil {
+		u = *said
+	}
+	return u
 }
 
 // full reports whether so much data waits that the stream is handed out as it is.

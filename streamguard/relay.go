@@ -28,13 +28,15 @@ import (
 // the stream, which OnEnd is given once.
 type relay struct {
 	holder
-	unscanned bool  // the tail may hold whole events
-	err       error // what Read returns once the chunk is empty; nil while the stream goes on
+	err error // what Read returns once the chunk is empty; nil while the stream goes on
 
-	mu    sync.Mutex // guards what follows
-	phase phase
-	told  bool // OnEnd was called, or is about to be
-	end   End
+	mu    sync.Mutex
+	phase phase // guarded by mu
+	told  bool  // guarded by mu: OnEnd was called, or is about to be
+
+	unscanned bool // the tail may hold whole events; here it takes no room
+
+	end End // guarded by mu
 }
 
 // A phase is what the caller does with a body.
@@ -85,6 +87,7 @@ func (r *relay) leave(n int, err error, returned bool) {
 	tell := !r.told && (err != nil || !returned)
 	r.told = r.told || tell
 	end := r.end
+	end.Usage = r.st.Usage()
 	r.mu.Unlock()
 	if tell {
 		r.onEnd(end)
@@ -96,7 +99,7 @@ func (r *relay) account() {
 	if r.err != nil {
 		return
 	}
-	r.end.Events, r.end.Usage = r.st.Events(), r.st.Usage()
+	r.end.Events = r.st.Events()
 	if f := r.st.Failure(); f != r.end.Failure {
 		r.end.Failure, r.end.Err = f, r.inBand(f)
 	}
@@ -257,6 +260,9 @@ func (r *relay) Close() (err error) {
 		r.drop()
 	}
 	end, tell := r.end, !r.told
+	if r.phase == closed { // else a Read may change it
+		end.Usage = r.st.Usage()
+	}
 	r.told = true
 	r.mu.Unlock()
 

@@ -118,7 +118,7 @@ func readConverse(s *Stream, payload []byte) (said bool, stop []byte, ok bool) {
 		case "stopReason":
 			stop = text(p.raw())
 		case "usage":
-			s.usage.take(&p)
+			s.takeUsage(&p)
 		}
 	}
 	return said, stop, p.end()

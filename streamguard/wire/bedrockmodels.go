@@ -32,7 +32,7 @@ func bedrockChunk(s *Stream, payload []byte) Mark {
 // modelMarks judges a model's own event.
 func modelMarks(s *Stream, event []byte) Mark {
 	n := readModelEvent(event)
-	s.usage.add(n.usage)
+	s.addUsage(n.usage)
 	switch {
 	case n.malformed:
 		return MarkMalformed
@@ -85,7 +85,11 @@ func readModelEvent(b []byte) modelEvent {
 		case "usage":
 			n.usage.take(&p)
 		case "message":
-			n.usage.within(&p)
+			for in := p.intoObject(); in && p.member(); {
+				if string(p.name) == "usage" {
+					n.usage.take(&p)
+				}
+			}
 		case "completionReason", "stop_reason", "finish_reason":
 			n.reason(&p)
 		case "is_finished":

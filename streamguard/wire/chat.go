@@ -135,7 +135,7 @@ func (c *chatChunk) choice(p *parser) {
 func (c *chatChunk) groq(s *Stream, p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		if string(p.name) == "usage" {
-			s.usage.take(p)
+			s.takeUsage(p)
 			continue
 		}
 		failed := string(p.name) == "error"

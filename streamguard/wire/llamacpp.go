@@ -47,7 +47,7 @@ func llamaEvent(s *Stream, name, data []byte) Mark {
 	}
 	m := s.answer(&l.pieces)
 	if l.stop {
-		s.usage.add(l.usage.Usage)
+		s.addUsage(l.usage.Usage)
 		m |= MarkEnd | MarkFinal
 	}
 	return m

@@ -132,7 +132,7 @@ func ollamaEvent(s *Stream, name, data []byte) Mark {
 	case l.failed != "":
 		return s.failFinish(l.failed)
 	case l.done:
-		s.usage.add(l.usage.Usage)
+		s.addUsage(l.usage.Usage)
 		return s.answer(&l.pieces) | MarkEnd | MarkFinal
 	}
 	return s.answer(&l.pieces)

@@ -73,9 +73,9 @@ type Stream struct {
 	vague   bool // the failure has no code and no type
 	choices choiceStates
 	once    [4]uint64 // the choices that had finished before they went on
-	usage   Usage
-	seq     int64 // last sequence_number, -1 before the first
-	status  int   // told by a comment, see sseFraming
+	usage   *Usage    // nil while nothing is said of it
+	seq     int64     // last sequence_number, -1 before the first
+	status  int       // told by a comment, see sseFraming
 }
 
 // A framing tells how the events of a stream are told apart, and remembers where
@@ -266,20 +266,6 @@ func (s *Stream) Failure() *Failure { return s.failure }
 // the next event may still tell: response.failed with a null error is followed
 // by an error event that has them. A sentinel ends the wait for it.
 func (s *Stream) Vague() bool { return s.vague }
-
-// Usage returns what the stream has said so far that it takes; zero where it has
-// said nothing.
-func (s *Stream) Usage() Usage { return s.usage }
-
-// heedlessUsage consumes a usage that stands in each event of a stream: it counts
-// up, and changes nothing else.
-func (s *Stream) heedlessUsage(p *parser) {
-	from := p.i
-	s.template.heedless(p)
-	if !p.bad {
-		s.usage.read(p.b[from:p.i])
-	}
-}
 
 // Content reports whether a piece of the answer was seen.
 func (s *Stream) Content() bool { return s.content }

@@ -48,9 +48,9 @@ func readTyped(s *Stream, name, data []byte) Mark {
 		case listed(t.pieces, p.name):
 			e.readPiece(s, &p)
 		case string(p.name) == "usage":
-			s.usage.take(&p)
+			s.takeUsage(&p)
 		case string(p.name) == t.holds:
-			s.usage.within(&p)
+			s.usageWithin(&p)
 		case listed(t.idle, p.name):
 			s.template.heedless(&p)
 		}
@@ -71,7 +71,7 @@ func (e *typedEvent) readAnswer(s *Stream, p *parser) {
 		case "status":
 			e.status = text(p.raw())
 		case "usage":
-			s.usage.take(p)
+			s.takeUsage(p)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (e *typedEvent) readPiece(s *Stream, p *parser) {
 		case "stop_reason", "finish_reason":
 			e.finish = text(p.raw())
 		case "usage":
-			s.usage.take(p)
+			s.takeUsage(p)
 		default:
 			e.piece(p)
 		}

@@ -138,15 +138,6 @@ func (u *Usage) take(p *parser) (counted bool) {
 	return nonZero(raw)
 }
 
-// within consumes an object that holds one.
-func (u *Usage) within(p *parser) {
-	for ok := p.intoObject(); ok && p.member(); {
-		if string(p.name) == "usage" {
-			u.take(p)
-		}
-	}
-}
-
 // beside returns the usage at the top of a body that is a failure.
 func (u *Usage) beside(b []byte) {
 	p := parse(b)
@@ -174,4 +165,48 @@ func (c *counter) alone(p *parser) bool {
 	t.number(p)
 	c.add(t.usage())
 	return nonZero(p.b[from:p.i])
+}
+
+// Usage returns what the stream has said so far that it takes, nil where it has
+// said nothing. It changes while the stream goes on.
+func (s *Stream) Usage() *Usage { return s.usage }
+
+// addUsage takes numbers up.
+func (s *Stream) addUsage(u Usage) {
+	if u == (Usage{}) {
+		return
+	}
+	if s.usage == nil {
+		s.usage = new(Usage)
+	}
+	s.usage.add(u)
+}
+
+// takeUsage consumes an object of usage.
+func (s *Stream) takeUsage(p *parser) {
+	var u Usage
+	u.take(p)
+	s.addUsage(u)
+}
+
+// usageWithin consumes an object that holds one.
+func (s *Stream) usageWithin(p *parser) {
+	for ok := p.intoObject(); ok && p.member(); {
+		if string(p.name) == "usage" {
+			s.takeUsage(p)
+		}
+	}
+}
+
+// heedlessUsage consumes a usage that stands in each event of a stream: it counts
+// up, and changes nothing else.
+func (s *Stream) heedlessUsage(p *parser) {
+	from := p.i
+	s.template.heedless(p)
+	if p.bad {
+		return
+	}
+	var u Usage
+	u.read(p.b[from:p.i])
+	s.addUsage(u)
 }
