@@ -53,7 +53,7 @@ var contenders = []contender{
 	{name: "failsafe-go", about: "its HTTP retry policy (two retries, 1 s to 30 s, last failure returned) around a circuit breaker (five failures, 30 s) and a timeout of 30 s", open: openFailsafe},
 	{name: "failsafe-go, fallback", about: "the same in a fallback that sends the request to the backup, with its URL, key and model, after a failure that is one to the breaker", backup: true, open: openFallback},
 	{name: "Bifrost", about: "its core, v1.4.0, in this process, with the backup as its fallback: `MaxRetries` 2 from 1 s to 30 s, " +
-		"`DefaultRequestTimeoutInSeconds` 30, all else as it is. It brings its own HTTP client, so its row is of one sitting over sockets and by the clock on the wall (`go run . -sockets`)",
+		"`DefaultRequestTimeoutInSeconds` 30, all else as it is. It brings its own HTTP client, so its row is the worst of two sittings over sockets and by the clock on the wall (`go run . -sockets`)",
 		backup: true, sockets: true, open: openBifrost},
 	{name: defaults, about: "the documented defaults and nothing else: neither the limit of 30 s a request nor the number of retries is changed", backup: true, open: chainOf(resilience.ProfileDefault, false)},
 	{name: budgeted, about: "the same with the budget that all others have: `retry.max_retries: 2`, `retry.attempt_timeout: 30s`", backup: true, open: chainOf(resilience.ProfileDefault, true)},
