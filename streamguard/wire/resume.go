@@ -31,6 +31,15 @@ func (f *Format) resumes(method string) bool {
 	return f.resume != nil && (!f.resume.background || method == http.MethodGet)
 }
 
+// Answer returns what the kept answer is called that a request reads again, ""
+// for any other request.
+func (f *Format) Answer(method string, u *url.URL) string {
+	if f.resume == nil || method != http.MethodGet || u == nil {
+		return ""
+	}
+	return u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+}
+
 // Resumption returns the request for the rest of the stream that req began: to
 // the same place and with the same credentials, in the query too, but without
 // what belongs to req's body. It returns nil where req's URL has no place for
@@ -174,11 +183,19 @@ func (s *Stream) stands(t *types, e *typedEvent) {
 		p.exact = p.exact && e.at != nil
 		p.begun = p.begun || !listed(t.lifecycle, e.typ)
 	}
-	if p.idLen == 0 && isID(e.id) {
-		p.idLen = len(e.id)
-		if copy(p.idRoom[:], e.id) < len(e.id) {
-			p.id = string(e.id)
-		}
+	if p.idLen == 0 {
+		p.called(e.id)
+	}
+}
+
+// called takes up the name of the answer, if it is one.
+func (p *position) called(id []byte) {
+	if !isID(id) {
+		return
+	}
+	p.idLen = len(id)
+	if copy(p.idRoom[:], id) < len(id) {
+		p.id = string(id)
 	}
 }
 

@@ -44,6 +44,9 @@ type StreamOptions struct {
 	// Resumable says that the vendor keeps the stream, see [Request.Resumable]:
 	// [Stream.Resume] then says where it is.
 	Resumable bool
+	// Answer is what a kept answer is called, where the request says it, see
+	// [Format.Answer]; else the stream does.
+	Answer string
 }
 
 // A Stream follows one event stream: it splits it into events and keeps the
@@ -120,6 +123,7 @@ func (f *Format) NewStream(o StreamOptions) *Stream {
 	if o.Resumable && f.resume != nil {
 		kept := new(keptStream)
 		s, kept.Stream.position = &kept.Stream, &kept.where
+		kept.where.called([]byte(o.Answer))
 	} else {
 		s = new(Stream)
 	}
