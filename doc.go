@@ -189,7 +189,8 @@
 //	call, _ := record.Call()
 //	if inc, ok := errors.AsType[*streamguard.IncompleteError](call.Err); ok && inc.Resume != nil {
 //		rest := client.Responses.GetStreaming(ctx, inc.Resume.ID,
-//			responses.ResponseGetParams{StartingAfter: openai.Int(inc.Resume.Sequence)})
+//			responses.ResponseGetParams{StartingAfter: openai.Int(inc.Resume.Sequence)},
+//			option.WithQuery("stream", "true"))
 //		…
 //	}
 //
