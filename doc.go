@@ -166,6 +166,37 @@
 // text that is meant for people. resilience.Policy.Words adds a provider's own
 // words; failover.Policy.Words adds wordings for a model that is gone.
 //
+// # Resuming a cut stream
+//
+// Some vendors keep a stream for minutes and send the rest of it to who asks:
+// OpenAI and Azure a response that was asked for with "background": true, Google
+// an interaction whose events have an event_id. With stream.resume: on the stack
+// asks for it where such a stream breaks off or falls silent, GET …/{id}?stream=true
+// with starting_after or last_event_id, to the same target with the same
+// credentials. The caller reads on as if nothing had happened: the bytes are those
+// of an uncut stream, an event that was half there comes again whole, none comes
+// twice. That is only done where the next event is the next one; a gap, an older
+// event, a 4xx, or three reconnects without a new event end in the error that the
+// break would have been. The waits between reconnects are the retry's, who asks
+// breaker and patience as ever; stream.first_event_timeout, stream.event_timeout
+// and stream.idle_timeout bound each. background is never added to a request.
+//
+// It is off by default: a reconnect is a request more, and the answer goes on being
+// made, and paid, on the vendor's side while nobody reads. Off, the error from Read
+// still says where the stream broke off; an SDK that stops at the error event does
+// not hand that error out, the call's record does (resilience.WithRecord, CallOf):
+//
+//	call, _ := record.Call()
+//	if inc, ok := errors.AsType[*streamguard.IncompleteError](call.Err); ok && inc.Resume != nil {
+//		rest := client.Responses.GetStreaming(ctx, inc.Resume.ID,
+//			responses.ResponseGetParams{StartingAfter: openai.Int(inc.Resume.Sequence)},
+//			option.WithQuery("stream", "true"))
+//		…
+//	}
+//
+// Call.Resumes counts what was taken up again, Call.NoResume is why the last one
+// was not. Anthropic's messages and chat completions have nothing of the kind.
+//
 // # Deadlines
 //
 // Give every call a deadline, by its context or by http.Client.Timeout, or set
@@ -229,6 +260,7 @@
 //	surefoot.client.retries                      counter    {retry}     attempts after a call's first
 //	surefoot.client.rejections                   counter    {call}      calls that a breaker, a hold or a full provider did not let through
 //	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
+//	surefoot.client.resumes                      counter    {stream}    streams that broke off and were asked for again
 //	surefoot.failover.attempts                   counter    {attempt}   targets that were tried or passed over
 //	surefoot.failover.calls                      counter    {call}      calls through chains, by who answered
 //
@@ -252,6 +284,8 @@
 //	rejections          circuit_open circuit_capacity rate_limited (a held key) concurrency (no place)
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
 //	                    idle_timeout event_timeout malformed in_band_error stream_error
+//	resumes             gap older no_event (none that is new) transport_error timeout
+//	                    canceled circuit_open; absent where the stream went on
 //
 // surefoot.failover.outcome of failover.attempts is success, error (a status),
 // transport_error, timeout, canceled, skipped or rejected (by an open

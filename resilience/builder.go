@@ -24,6 +24,8 @@
 //	INFO   surefoot: key held                               kind, wait, guess (the upstream named no time)
 //	WARN   surefoot: empty answer                           reason; unknown_shape is an answer in no known form
 //	WARN   surefoot: incomplete stream                      reason, events, outcome
+//	INFO   surefoot: broken stream resumed                  reconnects
+//	WARN   surefoot: broken stream not resumed              reason, reconnects
 //	ERROR  surefoot: panic in a hook                        hook, panic; not of a call, and not all have provider
 //	INFO   surefoot: circuit breaker state changed          key, from, to; WARN where it opened
 //	ERROR  surefoot: circuit breaker hook is too slow, …    the same, dropped

@@ -37,6 +37,8 @@ type Call struct {
 	Accepted bool   // the answer is a ticket for work to be done later; Outcome is success
 	Err      error  // transport failure, timeout, rejection, cancellation or broken stream, rendered or not; nil for a whole answer of any status
 	Events   int    // whole events that a stream delivered
+	Resumes  int    // how often the stream broke off and was taken up again, see streamguard.Policy.Resume
+	NoResume string // why it was not, the last time: "gap", "older", "no_event", a status, "circuit_open", "timeout", "canceled", "transport_error"; "" where it was, or was not asked for
 	// Usage is what the upstream said that the call took, in tokens: the sum of
 	// all attempts, those included whose answers nobody saw. Zero where it says
 	// nothing; nothing is counted here.

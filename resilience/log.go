@@ -19,6 +19,8 @@ const (
 	eventHeld       = "surefoot: key held"                        // INFO   kind, wait, guess
 	eventEmpty      = "surefoot: empty answer"                    // WARN   reason
 	eventIncomplete = "surefoot: incomplete stream"               // WARN   reason, events, outcome
+	eventResume     = "surefoot: broken stream resumed"           // INFO   reconnects
+	eventNoResume   = "surefoot: broken stream not resumed"       // WARN   reason, reconnects
 )
 
 // logger writes them. The layers below write to the same Logger what only they
@@ -69,6 +71,16 @@ func (g logger) held(c *call, l wire.Limit, guess bool) {
 
 func (g logger) empty(c *call, reason string) {
 	g.event(c, slog.LevelWarn, eventEmpty, slog.String("reason", reason))
+}
+
+// resume is about a stream that broke off: reason is why it does not go on, ""
+// if it does.
+func (g logger) resume(c *call, reason string, reconnects int) {
+	if reason == "" {
+		g.event(c, slog.LevelInfo, eventResume, slog.Int("reconnects", reconnects))
+		return
+	}
+	g.event(c, slog.LevelWarn, eventNoResume, slog.String("reason", reason), slog.Int("reconnects", reconnects))
 }
 
 func (g logger) ended(c *call, rec Call) {

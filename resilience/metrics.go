@@ -12,6 +12,7 @@ import (
 
 	"github.com/surefoot-go/surefoot/breaker"
 	"github.com/surefoot-go/surefoot/resilience/ending"
+	"github.com/surefoot-go/surefoot/streamguard"
 )
 
 const meterName = "github.com/surefoot-go/surefoot/resilience"
@@ -41,6 +42,7 @@ type metrics struct {
 	retries    metric.Int64Counter
 	rejections metric.Int64Counter
 	incomplete metric.Int64Counter
+	resumes    metric.Int64Counter
 }
 
 func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*metrics, error) {
@@ -62,6 +64,7 @@ func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*me
 	m.retries = b.counter("surefoot.client.retries", "{retry}", "Attempts after the first of a call.")
 	m.rejections = b.counter("surefoot.client.rejections", "{call}", "Calls that a circuit breaker, a held key or a full provider did not let through.")
 	m.incomplete = b.counter("surefoot.client.incomplete_streams", "{stream}", "Streams that broke off, stalled or reported an error, by reason.")
+	m.resumes = b.counter("surefoot.client.resumes", "{stream}", "Streams that broke off and were asked for again, by why that failed; no error.type where they went on.")
 	if len(t.Breakers()) > 0 { // else it is disabled, and has no state
 		b.stateGauge(t, m.provider)
 	}
@@ -174,6 +177,12 @@ func (m *metrics) retry(c *call) {
 	}
 }
 
+func (m *metrics) resume(c *call, reason string) {
+	if m != nil {
+		m.count(c, m.resumes, reason)
+	}
+}
+
 func (m *metrics) rejected(c *call, open *breaker.OpenError) {
 	if m != nil {
 		m.count(c, m.rejections, rejectionReason(open))
@@ -200,6 +209,7 @@ var errorWords = map[string]bool{
 	ending.ReasonRequestError: true, ending.ReasonPanic: true,
 	ending.ReasonInBandError: true, ending.ReasonIncomplete: true, ending.ReasonStreamError: true,
 	ending.ReasonIdleTimeout: true, ending.ReasonEventTimeout: true, ending.ReasonMalformed: true,
+	streamguard.ReasonGap: true, streamguard.ReasonOlder: true, streamguard.ReasonNoEvent: true,
 }
 
 // oddStatuses are in use and in no registry: nginx, Cloudflare, Anthropic.

@@ -629,6 +629,7 @@ func TestBuildRefusesAnInvalidPolicy(t *testing.T) {
 		"circuit_breaker.timeout":             func(p *resilience.Policy) { p.CircuitBreaker.Timeout = 0 },
 		"stream.idle_timeout":                 func(p *resilience.Policy) { p.Stream.IdleTimeout = -1 },
 		"stream.hold_until":                   func(p *resilience.Policy) { p.Stream.HoldUntil = "x" },
+		"stream.resume":                       func(p *resilience.Policy) { p.Stream.Resume = "x" },
 		"stream.incomplete_read":              func(p *resilience.Policy) { p.Stream.IncompleteRead = "x" },
 		"limits.max_hold":                     func(p *resilience.Policy) { p.Limits.MaxHold = -time.Second },
 		"limits.max_concurrent":               func(p *resilience.Policy) { p.Limits.MaxConcurrent = -1 },

@@ -17,6 +17,12 @@ type Call interface {
 	// Lenient reports whether a clean end after content ends a stream, see
 	// [Guard.Lenient].
 	Lenient() bool
+	// Resume has req, which asks the vendor for the rest of a stream that broke
+	// off, sent by base, as often as the policy above allows, and returns what came
+	// of it: base fails where an answer does not go on with the next event. It is
+	// called on the goroutine that reads the stream, or of RoundTrip; req's context
+	// ends when the body is closed.
+	Resume(req *http.Request, base http.RoundTripper) (*http.Response, error)
 	// OnStream is called for an answer that is a stream, asked for or not, before
 	// it is held back.
 	OnStream()

@@ -35,6 +35,12 @@ type IncompleteError struct {
 	Status   int        // the HTTP status it stands for: what an in-band error maps to, 504 for a timeout, else 502
 	Err      error      // the cause: io.ErrUnexpectedEOF for a clean close and an in-band error, an [*ending.TimeoutError], the transport's error
 	Usage    wire.Usage // what the stream had said that it takes
+
+	// Resume is where the stream broke off, for a vendor that keeps it: a response
+	// that was asked for with "background": true, an interaction whose events have
+	// names. Nil is for all others, and where the stream has not said yet. See
+	// [Policy.Resume].
+	Resume *Resume
 }
 
 // Error names the provider, the format, the reason and, where it cannot hold

@@ -43,10 +43,14 @@ func (h *holder) inBand(f *wire.Failure) *IncompleteError {
 }
 
 func (h *holder) incomplete(reason string, status int, cause error) *IncompleteError {
-	return &IncompleteError{
+	e := &IncompleteError{
 		Provider: h.g.Provider, Format: h.format.String(), Events: h.st.Events(),
 		Reason: reason, Status: status, Err: cause, Usage: h.usage(),
 	}
+	if at, ok := h.st.Resume(); ok {
+		e.Resume = &at
+	}
+	return e
 }
 
 // messages are what an added event says.

@@ -109,7 +109,7 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 func (g *Guard) receive(call Call, req *http.Request, resp *http.Response, w wire.Request, first *firstEvent) (*http.Response, error) {
 	b := &relay{}
 	b.init(g, call, req, resp, w.Format)
-	b.first = first
+	b.first, b.kept = first, w.Resumable
 	first.watch(&b.src.watch)
 	resp.Body = b.src.body
 	returned := false

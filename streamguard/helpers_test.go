@@ -224,8 +224,11 @@ func (a above) call(*http.Request) sg.Call { return a }
 func (a above) Inspect() wire.Request { return a.Request }
 func (above) Lenient() bool           { return false }
 func (above) OnStream()               {}
-func (above) OnFirst()                {}
-func (above) OnVerdict(sg.Report)     {}
+func (above) Resume(r *http.Request, base http.RoundTripper) (*http.Response, error) {
+	return base.RoundTrip(r)
+}
+func (above) OnFirst()            {}
+func (above) OnVerdict(sg.Report) {}
 func (a above) OnEnd(e sg.End) {
 	if a.onEnd != nil {
 		a.onEnd(e)

@@ -19,6 +19,7 @@ type holder struct {
 	format   *wire.Format
 	first    *firstEvent // nil without a limit
 	seen     bool        // a data event came
+	kept     bool        // the vendor keeps the stream, see [wire.Request.Resumable]
 	comments int         // bytes of comments that HoldComplete holds
 }
 
@@ -28,12 +29,17 @@ func (h *holder) init(g *Guard, call Call, req *http.Request, resp *http.Respons
 }
 
 // load starts the stream with what was read of it.
-func (h *holder) load(o opening) {
-	h.st = h.format.NewStream(wire.StreamOptions{Lenient: h.lenient(), Words: h.g.Words})
+func (h *holder) load(read opening) {
+	o := wire.StreamOptions{Lenient: h.lenient(), Words: h.g.Words, Resumable: h.kept}
+	if h.kept {
+		o.Answer = h.format.Answer(h.req.Method, h.req.URL)
+	}
+	h.st = h.format.NewStream(o)
+	h.resumes = h.kept && h.g.Policy.Resume == ResumeOn
 	h.endless = h.st.Complete()
 	h.strip = h.g.Policy.StripComments
-	h.chunk().b = o.head
-	h.src.err = o.err
+	h.chunk().b = read.head
+	h.src.err = read.err
 	if d := h.g.Policy.EventTimeout; d > 0 {
 		h.src.limit, h.src.left, h.src.eventTimeout = limitEvent, d, d
 	}
@@ -85,7 +91,7 @@ func (h *holder) hold() release {
 			h.flow, h.filter = f, commentFilter{}
 		default:
 			h.c.close()
-			if n, err := h.refill(); n == 0 && err != nil {
+			if n, err := h.refill(); n == 0 && err != nil && !h.resumed(err) {
 				return h.ended(err)
 			}
 		}

@@ -128,11 +128,11 @@ type watch struct {
 	body   io.ReadCloser
 	closed atomic.Bool
 
-	mu    sync.Mutex
-	timer *time.Timer // created by the first wait
-	armed bool
+	armed bool // guarded by mu, as is what follows
 	fired bool
-	stale int // callbacks under way of waits that were over just before
+	stale int16       // callbacks under way of waits that were over just before
+	timer *time.Timer // created by the first wait
+	mu    sync.Mutex
 }
 
 // arm starts a wait of at most d.

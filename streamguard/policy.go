@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Modes of [Policy.HoldUntil] and [Policy.IncompleteRead].
+// Modes of [Policy.HoldUntil], [Policy.IncompleteRead] and [Policy.Resume].
 const (
 	HoldFirstEvent   = "first_event"   // the first data event commits a stream
 	HoldFirstContent = "first_content" // the first content does; roles, lifecycle events and pings do not
@@ -18,6 +18,9 @@ const (
 
 	IncompleteReadError = "error" // Read of an incomplete stream ends with a typed error
 	IncompleteReadEOF   = "eof"   // after the appended event the body ends with a plain io.EOF
+
+	ResumeOff = "off" // a stream that broke off is told broken
+	ResumeOn  = "on"  // the rest of it is asked for, where the vendor keeps it
 )
 
 // The time limits, as the errors of package ending name them.
@@ -54,6 +57,12 @@ type Policy struct {
 	// StripComments drops keep-alive comments, which several SDK versions
 	// cannot parse.
 	StripComments bool
+	// Resume is [ResumeOff] (also "") or [ResumeOn]: where the vendor keeps a
+	// stream (OpenAI and Azure responses with "background": true, Gemini
+	// interactions) and it breaks off or stalls, the rest of it is asked for and
+	// handed out as if nothing had happened. A [Guard] that is used alone asks once
+	// each time.
+	Resume string
 }
 
 // DefaultPolicy returns the documented defaults: silence of at most 300 s,
@@ -64,6 +73,7 @@ func DefaultPolicy() Policy {
 		HoldUntil:      HoldFirstEvent,
 		HoldLimit:      DefaultHoldLimit,
 		IncompleteRead: IncompleteReadError,
+		Resume:         ResumeOff,
 	}
 }
 
@@ -98,6 +108,11 @@ func (p Policy) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("stream.incomplete_read: unknown mode %q, want %s or %s",
 			p.IncompleteRead, IncompleteReadError, IncompleteReadEOF))
+	}
+	switch p.Resume {
+	case "", ResumeOff, ResumeOn:
+	default:
+		errs = append(errs, fmt.Errorf("stream.resume: unknown mode %q, want %s or %s", p.Resume, ResumeOff, ResumeOn))
 	}
 	return errors.Join(errs...)
 }

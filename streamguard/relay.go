@@ -215,8 +215,11 @@ func (r *relay) pass(data []byte) (out, in int, bad bool) {
 	return out, in, false
 }
 
-// conclude ends a stream whose body ended with err.
+// conclude ends a stream whose body ended with err, unless it goes on.
 func (r *relay) conclude(err error) {
+	if r.resumed(err) {
+		return
+	}
 	r.note(r.rest())
 	r.finish(err)
 }
@@ -279,7 +282,7 @@ func (r *relay) Close() (err error) {
 		}
 		r.onEnd(end)
 	}()
-	err = r.src.close()
+	err = r.src.shut()
 	done = true
 	return err
 }

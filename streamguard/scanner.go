@@ -21,6 +21,8 @@ type scanner struct {
 	filter   commentFilter // of flowSifted
 	leftOut  bool          // the event before was left out
 	unclosed []byte        // what must come before an event that is added
+	resumes  bool          // the rest of the stream may be asked for
+	again    *again        // nil unless it was, or an event has gone by in pieces
 }
 
 // A flow is how an event goes by.
@@ -52,7 +54,11 @@ func (s *scanner) next(data []byte) (e event) {
 	case len(data) == 0:
 	case s.flow != flowNone:
 		e.flow = s.flow
-		if e.n, e.whole, e.mark = s.st.Large(data); e.whole {
+		e.n, e.whole, e.mark = s.st.Large(data)
+		if s.resumes && s.flow == flowAll {
+			s.passes(data[:e.n], e.whole)
+		}
+		if e.whole {
 			s.flow = flowNone
 		} else if s.st.LargeData() {
 			s.src.heardEvent() // it is under way

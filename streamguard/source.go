@@ -1,6 +1,7 @@
 package streamguard
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -28,10 +29,53 @@ const (
 type source struct {
 	watch        // closes the body when a wait is too long
 	eventTimeout time.Duration
-	limit        limit
 	left         time.Duration // of limit
-	empty        uint8         // Reads in a row that returned nothing
-	err          error         // what the body ended with
+	limit        limit
+	empty        uint8 // Reads in a row that returned nothing
+	over         bool  // guarded by mu; the caller has closed the stream
+	err          error // what the body ended with
+
+	cancel context.CancelFunc // guarded by mu; ends the search for another body that is under way
+}
+
+// suspend closes the body, whose place another may take; until then shut calls
+// cancel. It is false where the caller has closed the stream.
+func (s *source) suspend(cancel context.CancelFunc) bool {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false
+	}
+	s.cancel = cancel
+	s.mu.Unlock()
+	_ = s.close() // what it ended with is known
+	return true
+}
+
+// renew goes on with another body behind suspend. It is false where the caller
+// has closed the stream meanwhile: the body is not taken.
+func (s *source) renew(body io.ReadCloser) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel = nil; s.over {
+		return false
+	}
+	s.body, s.fired = body, false
+	s.closed.Store(false)
+	s.err, s.empty, s.left = nil, 0, s.eventTimeout
+	return true
+}
+
+// shut closes the body for good, and may run beside a Read.
+func (s *source) shut() error {
+	s.mu.Lock()
+	cancel := s.cancel
+	s.over = true
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	return s.close()
 }
 
 // Read reads from the upstream, under the limit that holds now.

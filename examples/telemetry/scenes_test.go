@@ -24,6 +24,7 @@ type scene struct {
 	body    string // "" is plain
 	kind    string // of the provider
 	script  []up.Step
+	rests   []up.Step // for who reads a kept answer again
 	calls   int // 0 is one
 	policy  func(*resilience.Policy)
 	context func(context.Context) (context.Context, context.CancelFunc)
@@ -35,6 +36,11 @@ const (
 	plain    = `{"model":"m1","messages":[{"role":"user","content":"hi"}]}`
 	streamed = `{"model":"m1","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 )
+
+// kept is for a stream that its vendor keeps.
+const kept = `{"model":"m1","stream":true,"background":true,"input":"hi"}`
+
+func resume(p *resilience.Policy) { p.Stream.Resume = "on" }
 
 func after(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -92,6 +98,10 @@ func scenes() []scene {
 		{name: "stream cancelled", body: streamed, script: list(up.OK("a", "b").CutAfterText(1).Stall()), context: after(time.Second)},
 		{name: "stream past deadline", body: streamed, script: list(up.OK("a", "b").CutAfterText(1).Stall()), context: within(time.Second)},
 
+		{name: "stream resumed", path: "/v1/responses", body: kept, script: list(up.OK("a", "b").CutAfterText(1).Reset().Keep()), policy: resume},
+		{name: "stream expired", path: "/v1/responses", body: kept, script: list(up.OK("a", "b").CutAfterText(1).Reset().Keep()), policy: resume,
+			rests: list(up.Status(404))},
+
 		{name: "messages", path: "/v1/messages", script: list(up.OK("hi"))},
 		{name: "azure", kind: "azure", script: list(up.OK("hi"))},
 		{name: "completions", path: "/v1/completions", body: `{"model":"m1","prompt":"hi"}`, script: list(up.OK("hi"))},
@@ -126,6 +136,9 @@ func play(t *testing.T, mp metric.MeterProvider, b resilience.Builder) []any {
 		u := up.NewInMemory("")
 		t.Cleanup(u.Close)
 		u.Default(s.script...)
+		if s.rests != nil {
+			u.Rests(s.rests...)
+		}
 		p := policy()
 		if s.policy != nil {
 			s.policy(&p)

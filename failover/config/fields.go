@@ -106,6 +106,8 @@ var resilienceFields = []field{
 		at: func(s *settings) any { return &s.policy.Stream.IncompleteRead }},
 	{key: "stream.strip_comments", kind: switches,
 		at: func(s *settings) any { return &s.policy.Stream.StripComments }},
+	{key: "stream.resume", env: "HTTP_STREAM_RESUME", kind: words(streamguard.ResumeOff, streamguard.ResumeOn),
+		at: func(s *settings) any { return &s.policy.Stream.Resume }},
 
 	{key: "limits.hold", env: "LIMITS_HOLD", kind: switches,
 		at: func(s *settings) any { return &s.policy.Limits.Hold }},

@@ -41,6 +41,7 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"stream.hold_limit", "", "8MiB", "1KiB", "", "4097"},
 	{"stream.incomplete_read", "", "error", "eof", "", "error"},
 	{"stream.strip_comments", "", "false", "true", "", "false"},
+	{"stream.resume", "HTTP_STREAM_RESUME", "off", "on", "off", "on"},
 	{"limits.hold", "LIMITS_HOLD", "true", "false", "true", "true"},
 	{"limits.max_hold", "LIMITS_MAX_HOLD", "1h", "5m", "10m", "0"},
 	{"limits.preempt", "LIMITS_PREEMPT", "false", "true", "false", "false"},

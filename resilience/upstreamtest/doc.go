@@ -33,7 +33,7 @@
 //
 // [OK] answers in the format of the request's path: chat completions,
 // completions, responses, embeddings and model lists as OpenAI has them,
-// Anthropic messages, Gemini, Ollama, Cohere and Amazon Bedrock (Converse, and
+// Anthropic messages, Gemini and its interactions, Ollama, Cohere and Amazon Bedrock (Converse, and
 // Invoke with Anthropic's or the chat look inside); as a stream where the request
 // asks for one. [Stream] and [JSON] insist on one form. Error bodies
 // ([Status]) and error events ([Step.FailAfter]) come in the same format: in
@@ -60,6 +60,15 @@
 //
 // Failures behind a 200 are [Hidden] shapes, [HTML], [Empty], and good answers
 // whose members changed: [Step.Set], [Step.Delete], [Step.Drift].
+//
+// [Step.Keep] keeps a stream, so that it can be read on where it broke off: OpenAI's
+// responses and Gemini's interactions can. [Upstream.Rests] says what becomes of
+// who asks for the rest, [Upstream.Expire] forgets what was kept:
+//
+//	up.Default(OK("a", "b", "c").CutAfterText(1).Reset().Keep()) // and each GET gets its Rest()
+//	up.Rests(Rest().CutAfter(1).Reset(), Rest())                 // it breaks off again
+//	up.Rests(Rest().Repeat(1))                                   // an event that came before, then the rest
+//	up.Rests(Rest().Skip(1))                                     // with a gap
 //
 // Where the exact bytes matter, [Body] and [RawStream] send theirs with
 // headers of the package's making, [RawConn] sends bytes from the status line

@@ -13,17 +13,18 @@ type Format string
 
 // The formats that can be answered.
 const (
-	Unknown     Format = ""            // any other path
-	Chat        Format = "chat"        // OpenAI …/chat/completions, Azure deployments too
-	Completions Format = "completions" // OpenAI legacy …/completions
-	Responses   Format = "responses"   // OpenAI …/responses
-	Messages    Format = "messages"    // Anthropic …/messages
-	Embeddings  Format = "embeddings"  // OpenAI …/embeddings
-	Gemini      Format = "gemini"      // …:generateContent, …:streamGenerateContent (SSE or array)
-	Ollama      Format = "ollama"      // /api/chat, /api/generate
-	Cohere      Format = "cohere"      // /v2/chat
-	Bedrock     Format = "bedrock"     // Amazon: /model/{id}/ and converse, converse-stream, invoke or invoke-with-response-stream
-	Models      Format = "models"      // GET …/models, /api/tags: a model list
+	Unknown      Format = ""             // any other path
+	Chat         Format = "chat"         // OpenAI …/chat/completions, Azure deployments too
+	Completions  Format = "completions"  // OpenAI legacy …/completions
+	Responses    Format = "responses"    // OpenAI …/responses
+	Messages     Format = "messages"     // Anthropic …/messages
+	Embeddings   Format = "embeddings"   // OpenAI …/embeddings
+	Gemini       Format = "gemini"       // …:generateContent, …:streamGenerateContent (SSE or array)
+	Ollama       Format = "ollama"       // /api/chat, /api/generate
+	Cohere       Format = "cohere"       // /v2/chat
+	Interactions Format = "interactions" // Gemini …/interactions
+	Bedrock      Format = "bedrock"      // Amazon: /model/{id}/ and converse, converse-stream, invoke or invoke-with-response-stream
+	Models       Format = "models"       // GET …/models, /api/tags: a model list
 )
 
 // format knows how one wire format looks.
@@ -104,6 +105,8 @@ func formatOf(method, path string) Format {
 		return Completions
 	case has("/responses"), read && strings.Contains(path, "/responses/"):
 		return Responses
+	case has("/interactions"), read && strings.Contains(path, "/interactions/"):
+		return Interactions
 	case has("/messages"), has(":rawPredict"), has(":streamRawPredict"):
 		return Messages
 	case has("/embeddings"):
@@ -212,6 +215,8 @@ func (r *Request) format() *format {
 		return ollamaFormat
 	case Cohere:
 		return cohereFormat
+	case Interactions:
+		return interactionsFormat
 	case Bedrock:
 		return bedrockFormat(r)
 	}

@@ -53,7 +53,8 @@ type Request struct {
 	full   []byte // first 32 MiB, until the exchange is over
 	usage  bool
 	inputs int
-	owed   bool // see journal.owed
+	kept   content // what it reads again, until the exchange is over
+	owed   bool    // see journal.owed
 }
 
 // Query is the request's query; what does not parse is left out.
@@ -172,7 +173,9 @@ func (u *Upstream) record(r *Request) Step {
 	r.Time = time.Now()
 	u.log.add(r)
 	u.notify()
-	return u.pick(r)
+	step := u.pick(r)
+	u.keepAnswer(&step, r)
+	return step
 }
 
 // settle notes that the exchange is over.
@@ -182,7 +185,7 @@ func (u *Upstream) settle(r *Request, aborted bool) {
 	if !r.Ended.IsZero() {
 		return
 	}
-	r.Ended, r.full = time.Now(), nil
+	r.Ended, r.full, r.kept = time.Now(), nil, content{}
 	r.Aborted = aborted && !u.closed
 	u.log.inFlight--
 	u.log.pay(r)
@@ -213,7 +216,7 @@ func (u *Upstream) Requests() []Request {
 	out := make([]Request, len(u.log.requests))
 	for i, r := range u.log.requests {
 		out[i] = *r
-		out[i].full = nil
+		out[i].full, out[i].kept = nil, content{}
 	}
 	return out
 }

@@ -142,6 +142,9 @@ func (u *Upstream) List(steps ...Step) {
 
 // pick is the step that answers r. Callers hold u.mu.
 func (u *Upstream) pick(r *Request) Step {
+	if k := u.keptFor(r); k != nil {
+		return u.rest(k, r)
+	}
 	list := r.Format == Models
 	if !list {
 		if st, ok := u.queue.next(r.Time); ok {

@@ -47,6 +47,10 @@ type Step struct {
 	writeSize  int
 	lineEnd    LineEnd
 
+	keep    bool  // the answer can be read again
+	repeats []int // of a Rest
+	skips   int
+
 	times int
 	lasts time.Duration
 	cycle []Step

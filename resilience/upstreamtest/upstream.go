@@ -31,6 +31,8 @@ type Upstream struct {
 	rules    []rule
 	models   map[string]*script
 	lists    *script
+	rests    *script
+	kept     []*keptAnswer
 	fallback *script
 	log      journal
 	changed  chan struct{} // closed and replaced at each change of log

@@ -32,10 +32,12 @@ type Content struct {
 	form   bool
 	// deferred: the answer is asked for later
 	deferred bool
-	bound    binding // what it names is known to one account alone
-	fault    error   // why no model was found; nil: there is none
-	where    span    // of the value of model
-	more     []span  // of its other occurrences, in order
+	// background: the answer is kept, and may be read while it is made
+	background bool
+	bound      binding // what it names is known to one account alone
+	fault      error   // why no model was found; nil: there is none
+	where      span    // of the value of model
+	more       []span  // of its other occurrences, in order
 }
 
 // Switch is a member that is true, false or not there.
@@ -110,7 +112,7 @@ func (c *Content) Replace(body []byte, model string) ([]byte, Content, error) {
 	if !c.form {
 		value = quote(model)
 	}
-	next := Content{model: model, stream: c.stream, deferred: c.deferred, bound: c.bound, form: c.form}
+	next := Content{model: model, stream: c.stream, deferred: c.deferred, background: c.background, bound: c.bound, form: c.form}
 	out := make([]byte, 0, len(body)+(1+len(c.more))*len(value))
 	done := 0
 	put := func(at span) {
@@ -162,6 +164,8 @@ func readObject(b []byte) Content {
 			c.setStream(raw)
 		case string(name) == "deferred":
 			c.deferred = c.deferred || string(raw) == "true"
+		case string(name) == "background":
+			c.background = string(raw) == "true"
 		}
 		i = value.to
 	}

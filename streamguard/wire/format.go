@@ -68,6 +68,9 @@ type Format struct {
 	// wherever they end.
 	endless bool
 
+	// resume says how the rest of a stream is had that broke off; nil is not at all.
+	resume *resumption
+
 	// Whole answers.
 
 	// shape tells what an answer is by its first bytes where Sniff does not

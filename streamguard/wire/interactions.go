@@ -13,6 +13,7 @@ var Interactions = &Format{
 	errors:  []errorPath{{paths: "interaction.error", as: "response.error"}},
 	match:   matchInteractions, types: interactionsTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(interactionsJudge), errorBody: interactionsError, abort: interactionsAbort,
+	resume: &resumption{after: "last_event_id"},
 }
 
 var interactionsTypes = &types{
@@ -20,7 +21,8 @@ var interactionsTypes = &types{
 	content: []string{"*.delta"},
 	final:   []string{"interaction.completed", "interaction.complete", "interaction.incomplete", "interaction.cancelled", "interaction.canceled"},
 	fail:    []string{"interaction.failed"},
-	answer:  "interaction", idle: []string{"event_id"},
+	answer:  "interaction", mark: "event_id",
+	lifecycle: []string{"interaction.created", "interaction.start", "interaction.in_progress", "interaction.status_update"},
 }
 
 var interactionsBound = []string{

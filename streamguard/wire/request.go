@@ -21,6 +21,10 @@ type Request struct {
 	// continuationToken, a container, a file, or reasoning that is sealed
 	// (encrypted_content, a signature).
 	Bound bool
+	// Resumable says that the vendor keeps the answer, so that a stream of it can
+	// be read on where it broke off: a response that was asked for with
+	// "background": true, an interaction.
+	Resumable bool
 }
 
 // Inspect tells what a request asks for from all but its body. u and h may be
@@ -34,6 +38,7 @@ func Inspect(method string, u *url.URL, h http.Header) Request {
 	if u == nil {
 		return r
 	}
+	r.Resumable = f.resumes(method)
 	r.Model = modelIn(u)
 	r.Bound = f.boundPath != nil && f.boundPath(method, u)
 	r.Deferred = f != Unknown && (strings.Contains(u.Path, "/async/") || asksLater(h))
@@ -119,5 +124,6 @@ func (r *Request) Add(c *Content) {
 		r.Stream = c.stream == On
 	}
 	r.Deferred = r.Deferred || c.deferred
+	r.Resumable = r.Resumable || r.Format != nil && r.Format.resume != nil && c.background
 	r.Bound = r.Bound || r.Format != nil && c.bound&r.Format.binds != 0
 }

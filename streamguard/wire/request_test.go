@@ -123,7 +123,7 @@ func TestWhatTheBodySays(t *testing.T) {
 		"Bedrock's path decides":        {"/model/m/invoke", `{"stream":true,"model":"x"}`, wire.Request{Format: wire.Bedrock, Model: "m"}},
 		"a tuned model's endpoint":      {"/v1/projects/p/locations/l/endpoints/1:generateContent", `{"model":"x"}`, wire.Request{Format: wire.Gemini, Model: "x"}},
 		"Cohere":                        {"/v2/chat", `{"model":"m","stream":true}`, wire.Request{Format: wire.Cohere, Model: "m", Stream: true}},
-		"Interactions":                  {"/v1beta/interactions", `{"model":"m","stream":true}`, wire.Request{Format: wire.Interactions, Model: "m", Stream: true}},
+		"Interactions":                  {"/v1beta/interactions", `{"model":"m","stream":true}`, wire.Request{Format: wire.Interactions, Model: "m", Stream: true, Resumable: true}},
 		"DashScope's body says nothing": {"/api/v1/services/aigc/text-generation/generation", `{"model":"m","stream":true}`, wire.Request{Format: wire.DashScope, Model: "m"}},
 	} {
 		u, err := url.Parse("https://api.example.com" + c.path)

@@ -13,6 +13,7 @@ var Responses = &Format{
 	errors:  responsesErrors,
 	match:   matchResponses, types: responsesTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(responsesJudge), abort: responsesAbort,
+	resume: &resumption{after: "starting_after", background: true},
 }
 
 var responsesTypes = &types{
@@ -22,6 +23,7 @@ var responsesTypes = &types{
 	fail:    []string{"response.failed", "response.error"},
 	answer:  "response", goesOn: []string{"in_progress", "queued"},
 	counter: "sequence_number", idle: []string{"obfuscation"},
+	lifecycle: []string{"response.created", "response.queued", "response.in_progress"},
 }
 
 var responsesBound = []string{

@@ -41,6 +41,12 @@ type StreamOptions struct {
 	Lenient bool
 	// Words are what errors are called beside the built-in words; nil is none.
 	Words *Vocabulary
+	// Resumable says that the vendor keeps the stream, see [Request.Resumable]:
+	// [Stream.Resume] then says where it is.
+	Resumable bool
+	// Answer is what a kept answer is called, where the request says it, see
+	// [Format.Answer]; else the stream does.
+	Answer string
 }
 
 // A Stream follows one event stream: it splits it into events and keeps the
@@ -51,6 +57,7 @@ type Stream struct {
 	by      *Format // whose members the events carry: it judges them
 	framing framing // nil until the first byte shows it
 	lenient bool
+	vague   bool // the failure has no code and no type
 	words   *Vocabulary
 
 	sse      sseFraming   // the usual framing
@@ -70,12 +77,13 @@ type Stream struct {
 	strange bool // what came carries the members of no known format
 	final   bool
 	failure *Failure
-	vague   bool // the failure has no code and no type
 	choices choiceStates
 	once    [4]uint64 // the choices that had finished before they went on
 	usage   *Usage    // nil while nothing is said of it
 	seq     int64     // last sequence_number, -1 before the first
 	status  int       // told by a comment, see sseFraming
+
+	position *position // nil: nobody keeps the stream
 }
 
 // A framing tells how the events of a stream are told apart, and remembers where
@@ -102,9 +110,24 @@ type framing interface {
 	closeLarge() []byte
 }
 
+// A keptStream is a stream with its position, in one piece of memory.
+type keptStream struct {
+	Stream
+
+	where position
+}
+
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
-	s := &Stream{f: f, by: f, lenient: o.Lenient, words: o.Words, seq: -1}
+	var s *Stream
+	if o.Resumable && f.resume != nil {
+		kept := new(keptStream)
+		s, kept.Stream.position = &kept.Stream, &kept.where
+		kept.where.called([]byte(o.Answer))
+	} else {
+		s = new(Stream)
+	}
+	s.f, s.by, s.lenient, s.words, s.seq = f, f, o.Lenient, o.Words, -1
 	if f.framing == nil {
 		s.framing = &s.sse
 	}
@@ -157,7 +180,7 @@ func (s *Stream) Next(buf []byte) int {
 func (s *Stream) Event(ev []byte) Mark {
 	if s.template.matches(ev) {
 		s.events++
-		s.seq = max(s.seq, s.template.count)
+		s.moved(s.template.place(ev))
 		return MarkData | MarkContent
 	}
 	return s.form().event(s, ev)

@@ -11,15 +11,15 @@ type template struct {
 	room    [usualEvent]byte    // where buf begins
 	parts   [maxNeutral + 2]int // where in buf the bytes before each hole end, the last is all
 	holes   int
-	content int // which hole is the content
-	head    int // of a frame: how long its headers are; inChunk within a chunk
-	counter int // which hole is a number that counts the events, -1 for none
-	count   int64
+	content int                       // which hole is the content
+	head    int                       // of a frame: how long its headers are; inChunk within a chunk
+	counter int                       // which hole says where in the stream the event stands, -1 for none
+	at      struct{ from, to uint32 } // of the value there in the event that matched last
 
 	text     span // the content in the data of the event at hand
 	neutral  [maxNeutral]span
 	neutrals int
-	counted  int // which of these is the number that counts the events, from 1 on
+	counted  int // which of these says where the event stands, from 1 on
 }
 
 // A span is a part of the bytes at hand, the zero span none.
@@ -55,15 +55,15 @@ func (t *template) pass(at span) {
 	}
 }
 
-// counting is heedless for a number that counts the events, and returns it, -1
-// if it is none. An event that matches leaves its own in count.
-func (t *template) counting(p *parser) int64 {
+// counting is heedless for a value that says where in the stream the event
+// stands, and returns it. An event that matches leaves its own in at.
+func (t *template) counting(p *parser) []byte {
 	from := p.i
 	t.heedless(p)
 	if t.neutrals > 0 && t.neutral[t.neutrals-1].from == from {
 		t.counted = t.neutrals
 	}
-	return number(p.b[from:p.i])
+	return p.b[from:p.i]
 }
 
 // begin forgets what was noted of another event.
@@ -84,7 +84,7 @@ func (t *template) remember(ev []byte, at int) {
 	if cap(t.buf) < len(ev) {
 		t.buf = make([]byte, 0, len(ev))
 	}
-	t.buf, t.holes, t.content, t.counter, t.count = t.buf[:0], 0, -1, -1, -1
+	t.buf, t.holes, t.content, t.counter = t.buf[:0], 0, -1, -1
 	t.head = 0
 	done := 0
 	for i := 0; i <= t.neutrals; i++ {
@@ -113,6 +113,15 @@ func (t *template) cut(ev []byte, done, at int, hole span) int {
 
 func (t *template) forget() { t.holes = 0 }
 
+// place returns what the event ev, which matched, says about where it stands, nil
+// for nothing.
+func (t *template) place(ev []byte) []byte {
+	if t.counter < 0 {
+		return nil
+	}
+	return ev[t.at.from:t.at.to]
+}
+
 func (t *template) matches(ev []byte) bool {
 	if t.holes == 0 {
 		return false
@@ -139,7 +148,7 @@ func (t *template) matches(ev []byte) bool {
 				return false
 			}
 			if k == t.counter {
-				t.count = number(ev[i:end])
+				t.at.from, t.at.to = uint32(i), uint32(end) //nolint:gosec // an event that is held is short
 			}
 			i = end
 		}

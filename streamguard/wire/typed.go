@@ -14,7 +14,12 @@ type types struct {
 	holds   string   // a member that holds the usage, if it is not at the top
 	goesOn  []string // states in which an answer is not over, whatever its event says
 	counter string   // the member that numbers the events
+	mark    string   // the member that names them, of a vendor that can go on behind one
 	idle    []string // members that mean nothing and change from event to event
+
+	// lifecycle are the events that say that an answer lives, and nothing of it: a
+	// vendor that sends the rest of a stream may begin with one again.
+	lifecycle []string
 
 	// special judges what the lists do not say; nil is nothing.
 	special func(s *Stream, e typedEvent, data []byte) (m Mark, ok bool)
@@ -25,6 +30,8 @@ type typedEvent struct {
 	typ    []byte // by the data, else the event field
 	failed bool   // an error of its own
 	status []byte // of the answer that it tells of
+	id     []byte // of that answer
+	at     []byte // where in the stream the event stands, as JSON; nil if it does not say
 	finish []byte // why the answer stops
 	pieces
 }
@@ -43,8 +50,8 @@ func readTyped(s *Stream, name, data []byte) Mark {
 			e.failed = p.filled() || e.failed
 		case string(p.name) == t.answer:
 			e.readAnswer(s, &p)
-		case string(p.name) == t.counter:
-			s.seq = max(s.seq, s.template.counting(&p))
+		case string(p.name) == t.counter, string(p.name) == t.mark:
+			e.at = s.template.counting(&p)
 		case listed(t.pieces, p.name):
 			e.readPiece(s, &p)
 		case string(p.name) == "usage":
@@ -61,10 +68,11 @@ func readTyped(s *Stream, name, data []byte) Mark {
 	if string(name) == "error" { // whatever type the data has
 		e.typ = name
 	}
+	s.stands(t, &e)
 	return s.typed(t, e, data)
 }
 
-// readAnswer consumes the object that is the answer and keeps its status.
+// readAnswer consumes the object that is the answer and keeps its status and name.
 func (e *typedEvent) readAnswer(s *Stream, p *parser) {
 	for ok := p.intoObject(); ok && p.member(); {
 		switch string(p.name) {
@@ -72,6 +80,8 @@ func (e *typedEvent) readAnswer(s *Stream, p *parser) {
 			e.status = text(p.raw())
 		case "usage":
 			s.takeUsage(p)
+		case "id":
+			e.id = text(p.raw())
 		}
 	}
 }
