@@ -34,6 +34,11 @@
 // HTML in a 200, a page that fails halfway and a page cursor that repeats are
 // failed refreshes.
 //
+// The page shows each provider's status with what passed through it in the last
+// ten minutes, its holds, its places, and the last failovers, of which a chain
+// tells by failover.Policy.OnFailover: give them to [Registry.ObserveFailover].
+// config.Assemble does all of this.
+//
 // What a list may cost is bounded, see [NewLister]. A lister, a hook, a log
 // handler or an error of theirs that panics or exits its goroutine fails that
 // one refresh or hook, is reported, and harms nothing else; a lister that does

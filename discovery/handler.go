@@ -28,6 +28,7 @@ type Document struct {
 	Generated time.Time        `json:"generated"`
 	Ready     Readiness        `json:"ready"`
 	Providers []ProviderStatus `json:"providers"`
+	Failovers []Failover       `json:"failovers,omitempty"` // the last ten, the latest first
 }
 
 // Handler serves the providers' status: as JSON (a [Document]) with
@@ -67,7 +68,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 		case q.Has("events") && req.Method == http.MethodGet:
 			r.serveEvents(w, req)
 		case wantsJSON(req, q.Get("format")):
-			writeJSON(w, req, http.StatusOK, Document{Generated: time.Now().UTC(), Ready: r.Ready(), Providers: r.Status()})
+			writeJSON(w, req, http.StatusOK, Document{Generated: time.Now().UTC(), Ready: r.Ready(), Providers: r.Status(), Failovers: r.Failovers()})
 		default:
 			r.servePage(w, req)
 		}

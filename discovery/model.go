@@ -56,6 +56,10 @@ type Provider struct {
 	// Holds reports the keys that the provider's stack holds by a limit
 	// (Transport.Holds). Nil shows none. It is called like Breakers.
 	Holds func() []breaker.Hold
+	// Places reports how many calls the provider's stack has let through now and
+	// how many it lets through at once (Transport.InUse, max_concurrent). Nil, or
+	// a limit of 0, shows none. It is called like Breakers.
+	Places func() (used, most int)
 	// Controls acts on those breakers when somebody presses a button of the
 	// status page. Nil: no buttons for this provider.
 	Controls Controls

@@ -27,10 +27,34 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	},
 	"visible": visible,
 	"n":       counted,
+	"short":   short,
+	"ms":      func(ms int64) string { return seconds(time.Duration(ms) * time.Millisecond) },
 	"act": func(c card, action, key, label string) button {
 		return button{Token: c.Token, Provider: c.Name, Action: action, Key: key, Label: label}
 	},
 }).Parse(pageHTML))
+
+// short writes a number of tokens in at most three digits.
+func short(n float64) string {
+	for _, unit := range []string{"", "k", "M", "G"} {
+		switch {
+		case n < 10 && unit != "":
+			return strconv.FormatFloat(n, 'f', 1, 64) + unit
+		case n < 1000 || unit == "G":
+			return strconv.FormatFloat(n, 'f', 0, 64) + unit
+		}
+		n /= 1000
+	}
+	return ""
+}
+
+// seconds writes a time as people say it.
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+}
 
 // counted is a number and what is counted, in the singular for one.
 func counted(n int, what string) string {
@@ -112,12 +136,13 @@ type listed struct {
 	Failing bool
 }
 
-// render makes the page's fragments: the summary and one a provider.
+// render makes the page's fragments: the summary, one a provider, and the last
+// failovers.
 func (r *Registry) render() []fragment {
 	ps := r.table.Load().order
 	sum := summary{Ready: r.Ready()}
 	counts := map[string]int{}
-	out := make([]fragment, 1, len(ps)+1)
+	out := make([]fragment, 1, len(ps)+2)
 	for i, p := range ps {
 		s := r.statusOf(p)
 		counts[s.Status]++
@@ -131,7 +156,7 @@ func (r *Registry) render() []fragment {
 		}
 	}
 	out[0] = r.fragment("summary", "summary", sum)
-	return out
+	return append(out, r.fragment("moves", "moves", r.Failovers()))
 }
 
 func (r *Registry) fragment(id, name string, data any) fragment {
@@ -260,8 +285,9 @@ func (r *Registry) servePage(w http.ResponseWriter, req *http.Request) {
 		Now     int64
 		Summary template.HTML
 		Cards   []template.HTML
-	}{nonce, time.Now().UnixMilli(), template.HTML(fs[0].html), nil} // rendered by this template: escaped already
-	for _, f := range fs[1:] {
+		Moves   template.HTML
+	}{nonce, time.Now().UnixMilli(), template.HTML(fs[0].html), nil, template.HTML(fs[len(fs)-1].html)} // rendered by this template: escaped already
+	for _, f := range fs[1 : len(fs)-1] {
 		data.Cards = append(data.Cards, template.HTML(f.html))
 	}
 	var b bytes.Buffer

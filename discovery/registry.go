@@ -37,6 +37,8 @@ type Registry struct {
 	end     context.CancelFunc // ends life
 	over    chan struct{}      // closed when Run ends
 
+	moves failovers
+
 	dirty  atomic.Bool   // the cache file is behind
 	wake   chan struct{} // tells Run so
 	saving sync.Mutex

@@ -65,6 +65,10 @@ type ProviderStatus struct {
 	HeldKeys int          `json:"held_keys,omitempty"`
 	Calls    int          `json:"calls"`    // in the last ten minutes
 	Failures int          `json:"failures"` // of those
+	// Flow is what passed through it; nil where nothing is known of that.
+	Flow *FlowStatus `json:"flow,omitempty"`
+	// Places are those of its stack (max_concurrent); nil without a limit.
+	Places *PlacesStatus `json:"places,omitempty"`
 	// Window is the last ten minutes in twenty equal parts, the oldest first.
 	Window []Bucket `json:"window"`
 	// FailingModels have at least three failures that are at least half of
@@ -98,6 +102,9 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 	s := r.discovered(p)
 	v := p.window.view(now)
 	s.Calls, s.Failures, s.Window = v.calls, v.failures, v.chart[:]
+	if v.flow != (FlowStatus{}) {
+		s.Flow = &v.flow
+	}
 	if f := v.failure; !f.Time.IsZero() {
 		s.LastFailure = &f
 	}
@@ -108,6 +115,13 @@ func (r *Registry) statusOf(p *provider) ProviderStatus {
 	}
 	s.addBreakers(r.breakers(p), v, now)
 	s.addHolds(r.holds(p), now)
+	if p.Places != nil {
+		r.hook(p, "Places", func() {
+			if used, most := p.Places(); most > 0 {
+				s.Places = &PlacesStatus{used, most}
+			}
+		})
+	}
 	return s
 }
 

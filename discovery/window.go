@@ -68,6 +68,7 @@ type window struct {
 	mu      sync.Mutex
 	base    time.Time // of bucket 0; zero: no call yet
 	all     ring
+	flow    flow
 	models  map[string]*ring
 	other   *ring
 	swept   int64  // bucket at which idle models last made room
@@ -117,6 +118,7 @@ func (w *window) observe(c *resilience.Call, now time.Time) {
 	at := w.bucket(now)
 	w.all.add(at, failed)
 	w.ring(c.Model, at).add(at, failed)
+	w.flow.add(at/(buckets/bars), c)
 	// A rejection tells nothing that the breaker's state and the holds do not: it
 	// does not hide what led to them.
 	if failed && (c.Outcome != resilience.OutcomeRejected || now.Sub(w.failed) >= windowSpan) {
@@ -204,6 +206,7 @@ const bars = 20
 type view struct {
 	calls, failures int
 	chart           [bars]Bucket
+	flow            FlowStatus
 	failing         []ModelHealth
 	ended           bool
 	lastKey         string
@@ -219,6 +222,7 @@ func (w *window) view(now time.Time) view {
 	}
 	at := w.bucket(now)
 	w.all.advance(at)
+	v.flow = w.flow.view(at/(buckets/bars), now.Sub(w.base))
 	v.calls, v.failures = int(w.all.sum.calls), int(w.all.sum.failures)
 	if v.failures > 0 && now.Sub(w.failed) < windowSpan {
 		v.failure = w.failure

@@ -84,6 +84,10 @@ type Policy struct {
 	// passed over, with the call's context. It must not block; a panic in it
 	// is recovered and logged.
 	OnAttempt func(context.Context, Attempt)
+	// OnFailover is called with the attempts of a call, all chains below included,
+	// when it is over and the target that came first in it did not answer it. It
+	// must not block; a panic in it is recovered and logged.
+	OnFailover func(context.Context, []Attempt)
 	// Logger receives a line for every move to another target and for every
 	// call that no target answered. Nil: silent.
 	Logger *slog.Logger

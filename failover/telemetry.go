@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,6 +17,7 @@ const scope = "github.com/surefoot-go/surefoot/failover"
 // telemetry is what a chain tells beside its answers: a hook, a log, counters.
 // Their labels are the configured providers and fixed words.
 type telemetry struct {
+	over     func(context.Context, []Attempt)
 	hook     func(context.Context, Attempt)
 	log      *slog.Logger        // nil: silent
 	attempts metric.Int64Counter // nil: no metrics
@@ -43,7 +45,7 @@ const (
 )
 
 func newTelemetry(p Policy) (*telemetry, error) {
-	t := &telemetry{hook: p.OnAttempt, log: p.Logger}
+	t := &telemetry{hook: p.OnAttempt, over: p.OnFailover, log: p.Logger}
 	if p.MeterProvider == nil {
 		return t, nil
 	}
@@ -125,7 +127,8 @@ func (t *telemetry) waiting(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ended counts a call by who answered.
+// ended counts a call by who answered, and tells who listens of one that its first
+// target did not.
 func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	outcome := callFailed
 	switch {
@@ -140,5 +143,14 @@ func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	}
 	if t.calls != nil {
 		t.calls.Add(ctx, 1, t.outcomes[outcome])
+	}
+	if t.over == nil || outcome == callCanceled {
+		return
+	}
+	c.mu.Lock()
+	all := slices.Clone(c.attempts)
+	c.mu.Unlock()
+	if len(all) > 0 && all[0].Reason != "" {
+		layer.Hook(t.log, "OnFailover", func() { t.over(ctx, all) })
 	}
 }

@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/discovery"
+	"github.com/surefoot-go/surefoot/resilience"
 	"github.com/surefoot-go/surefoot/resilience/upstreamtest"
+	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
 var (
@@ -45,7 +48,61 @@ func troubled(t *testing.T) *discovery.Registry {
 	broken.call(9, "fast")
 	shaky.call(10, "large")
 	shaky.call(8, "preview")
+	busy(t, r, "steady", "m1")
+	r.ObserveFailover(discovery.Failover{From: "broken-us/fast", To: "steady/m1", Reason: "circuit_open"})
+	r.ObserveFailover(discovery.Failover{From: "broken-us/fast", To: "steady/m1", Reason: "circuit_open"})
+	r.ObserveFailover(discovery.Failover{From: "fading-lab/vision-2026-05-preview-with-a-long-name", To: "in-house/llama", Reason: "rate_limited"})
+	r.ObserveFailover(discovery.Failover{From: "shaky-eu/preview", Reason: "stream_incomplete"})
 	return r
+}
+
+// busy lets a provider have had calls of every kind that its card tells of.
+func busy(t *testing.T, r *discovery.Registry, provider, model string) {
+	t.Helper()
+	for i := range 40 {
+		c := resilience.Call{
+			Provider: provider, Model: model, Outcome: resilience.OutcomeSuccess,
+			FirstEvent: time.Duration(200+30*i) * time.Millisecond, Usage: wire.Usage{Input: 3100, Output: 420},
+		}
+		switch i {
+		case 7:
+			c.Outcome = resilience.OutcomeStreamError
+		case 9:
+			c.Resumes = 1
+		}
+		r.Observe(t.Context(), c)
+	}
+}
+
+// crowd is a page of forty providers, half of them busy.
+func crowd(t *testing.T) *discovery.Registry {
+	t.Helper()
+	r := registry(t, discovery.Config{})
+	for i := range 40 {
+		name := fmt.Sprintf("provider-%02d", i)
+		require.NoError(t, r.Add(discovery.Provider{Name: name, Lister: lists("m"), Places: func() (int, int) { return i % 5, 8 }}))
+		if i%2 == 0 {
+			busy(t, r, name, "m")
+		}
+	}
+	require.NoError(t, r.Refresh(t.Context()))
+	for i := range 12 {
+		r.ObserveFailover(discovery.Failover{From: fmt.Sprintf("provider-%02d/m", i), To: "provider-20/m", Reason: "503"})
+	}
+	return r
+}
+
+func TestACrowdFits(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]chromedp.Action[chromedp.Void]{"crowd": desktop, "crowd, phone": phone} {
+		b := open(t, serve(t, crowd(t).Handler(), loopback).url, size)
+		assert.Equal(t, 40, eval[int](b, `document.querySelectorAll('article').length`))
+		assert.Equal(t, 10, eval[int](b, `document.querySelectorAll('#moves li').length`))
+		b.picture(name)
+		if name != "crowd" {
+			assertNoSidewaysScroll(b)
+		}
+	}
 }
 
 // contrasts measures every piece of text that is seen against what is behind
@@ -97,7 +154,7 @@ func assertNoSidewaysScroll(b *tab) {
 	b.t.Helper()
 	b.await("the phone's width", `innerWidth === 375`)
 	assert.Equal(b.t, 375, eval[int](b, `document.documentElement.scrollWidth`))
-	assert.Empty(b.t, eval[[]string](b, `Array.from(document.querySelectorAll('main *')).filter(function (e) {
+	assert.Empty(b.t, eval[[]string](b, `Array.from(document.querySelectorAll('main *, #moves *')).filter(function (e) {
 	  return e.checkVisibility() && e.getBoundingClientRect().right > 375; }).map(function (e) { return e.outerHTML.slice(0, 80); })`), "what sticks out")
 }
 

@@ -82,7 +82,7 @@ func Assemble(c *Config, o Options) (*Assembly, error) {
 	}
 	a.direct = newDirect(all)
 	a.direct.live, a.direct.seek = a.listed, reg.LookFor
-	if a.router, err = c.route(a.direct, hooks{o.Builder, o.OnAttempt}); err != nil {
+	if a.router, err = c.route(a.direct, hooks{o.Builder, o.OnAttempt, a.moved}); err != nil {
 		return nil, err
 	}
 	a.life, a.end = context.WithCancel(context.Background())
@@ -103,7 +103,11 @@ func (a *Assembly) add(c *Config, p *provider, o Options) (*resilience.Transport
 	if err != nil {
 		return nil, err
 	}
-	entry := discovery.Provider{Name: p.Name, Breakers: stack.Breakers, Holds: stack.Holds, Controls: stack}
+	most := c.Policy(p.Name).Limits.MaxConcurrent
+	entry := discovery.Provider{
+		Name: p.Name, Breakers: stack.Breakers, Holds: stack.Holds, Controls: stack,
+		Places: func() (int, int) { return stack.InUse(), most },
+	}
 	if p.Available() {
 		var client *http.Client
 		if b.Base != nil {
@@ -117,6 +121,26 @@ func (a *Assembly) add(c *Config, p *provider, o Options) (*resilience.Transport
 		entry.Lister = keyless{}
 	}
 	return stack, a.registry.Add(entry)
+}
+
+// moved has the registry know of a call that its first target did not answer.
+func (a *Assembly) moved(_ context.Context, attempts []failover.Attempt) {
+	var f discovery.Failover
+	for _, at := range attempts {
+		switch at.Reason {
+		case failover.ReasonDisabled, failover.ReasonNotAllowed, failover.ReasonOtherModel, failover.ReasonBound, failover.ReasonTried:
+			continue // by the configuration, or by the request
+		case "":
+			f.To = at.Target
+		default:
+			if f.From == "" {
+				f.From, f.Reason = at.Target, at.Reason
+			}
+		}
+	}
+	if f.From != "" {
+		a.registry.ObserveFailover(f)
+	}
 }
 
 // keyless is the lister of a provider without its key: it asks nobody.

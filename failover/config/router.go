@@ -44,6 +44,7 @@ func (c *Config) Router(stack func(Provider) (http.RoundTripper, error)) (*failo
 type hooks struct {
 	builder   resilience.Builder // its Logger and MeterProvider
 	onAttempt func(context.Context, failover.Attempt)
+	onMove    func(context.Context, []failover.Attempt)
 }
 
 // route builds the virtual models over the providers.
@@ -57,6 +58,7 @@ func (c *Config) route(d *direct, h hooks) (*failover.Router, error) {
 		}
 		p := c.chainPolicy(v)
 		p.Logger, p.MeterProvider, p.OnAttempt = h.builder.Logger, h.builder.MeterProvider, h.onAttempt
+		p.OnFailover = h.onMove
 		chain, err := failover.NewChain(p, d.targets(v)...)
 		if err != nil {
 			return nil, fmt.Errorf("config: the virtual model %s: %w", shownName(v.source, v.hidden), err)
