@@ -72,11 +72,11 @@ func (s *scanner) passes(part []byte, whole bool) {
 // the vendor was asked for the rest of it, and what it sends begins with the next
 // event (contract 13).
 func (h *holder) resumed(err error) bool {
-	if !h.resumes {
+	if !h.resumes || h.over(err) || h.flow != flowNone && h.flow != flowAll {
 		return false
 	}
 	at, ok := h.st.Resume()
-	if !ok || h.over(err) || h.flow != flowNone && h.flow != flowAll || !h.moves(at) {
+	if !ok || !h.moves(at) {
 		return false
 	}
 	ctx, cancel := context.WithCancel(h.req.Context())

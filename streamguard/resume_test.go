@@ -98,6 +98,9 @@ func (k *keeper) RoundTrip(req *http.Request) (*http.Response, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asks = append(k.asks, req)
+	if len(k.asks) > 100 {
+		return nil, fmt.Errorf("asked for too often")
+	}
 	resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, ContentLength: -1, Request: req}
 	text, cut := k.whole(), -1
 	if n := len(k.asks) - 1; n < len(k.cuts) {
@@ -480,5 +483,26 @@ func TestAReconnectThatSaysNothing(t *testing.T) {
 			require.NoError(t, resp.Body.Close())
 			assert.True(t, k.open[1].isClosed(), name)
 		})
+	}
+}
+
+// A vendor that takes no notice of where the stream broke off, and sends the same
+// again and again, is told from one that goes on.
+func TestTheSameAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for name, keep := range keepers {
+		for n := 1; n <= 40; n++ {
+			k := keep("\n")
+			before := strings.Join(k.events[:5], "")
+			k.cuts, k.end = []int{len(before) + 9}, io.EOF
+			for i := range n {
+				k.rest += fmt.Sprintf("data: {\"type\":\"response.x\",\"event_type\":\"content.x\",\"sequence_number\":%d,\"event_id\":\"new%d\"}\n\n", 5+i, i)
+			}
+			got, err := k.read(t, resumeOn, false)
+			require.ErrorIs(t, err, sg.ErrIncomplete, "%s %d", name, n)
+			require.True(t, strings.HasPrefix(got, before+k.rest), "%s %d", name, n)
+			require.Equal(t, 1, strings.Count(got, `"new0"`), "%s %d", name, n)
+			require.Len(t, k.asks, 3, "%s %d", name, n)
+		}
 	}
 }

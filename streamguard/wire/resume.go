@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"hash/maphash"
 	"net/http"
 	"net/url"
 	"slices"
@@ -105,8 +104,9 @@ func bodiless(h http.Header) http.Header {
 const (
 	maxID      = 256 // of an answer
 	maxEventID = 512
-	firstMarks = 4  // how many of the first names of events are remembered
-	lastMarks  = 12 // and of the last
+	firstNames = 3 // how many of the first names of events are remembered
+	lastNames  = 9 // and of the last
+	cutNames   = 2 // and of those behind the last cuts
 )
 
 // A position is where a stream is, in the words of a vendor that keeps it. Other
@@ -115,17 +115,35 @@ type position struct {
 	exact bool // the last event said where it stands
 	begun bool // an event came that is none of the answer's life
 
-	id, event         string
-	idRoom, eventRoom [96]byte
-	idLen, eventLen   int
+	id     string
+	idRoom [80]byte
+	idLen  int
 
-	marks int // how many events had a name
-	first [firstMarks]uint64
-	last  [lastMarks]uint64
+	count int // of the events that had a name
+	cuts  int
+	names [firstNames + lastNames]eventName
+	long  []byte // the last name, if that is longer than what is remembered
+	// afterCut are the names of the first events behind the last cuts: a vendor that
+	// sends the same again and again is told by them.
+	afterCut [cutNames]eventName
+	cut      bool // the next event is the first behind one
 }
 
-// markSeed is of the names of events that are remembered.
-var markSeed = maphash.MakeSeed()
+// An eventName is the end of an event's name, as JSON. Nothing is done with it
+// until a stream has to be resumed.
+type eventName struct {
+	n uint8
+	b [eventNameLen]byte
+}
+
+const eventNameLen = 46
+
+func (e *eventName) set(raw []byte) { e.n = uint8(copy(e.b[:], e.end(raw))) }
+
+func (e *eventName) is(raw []byte) bool { return e.n > 0 && string(e.b[:e.n]) == string(e.end(raw)) }
+
+// end returns what is remembered of a name.
+func (e *eventName) end(raw []byte) []byte { return raw[max(0, len(raw)-len(e.b)):] }
 
 // moved takes up where an event stands: raw is the value of the format's
 // member for that, nil if the event has none.
@@ -140,34 +158,52 @@ func (s *Stream) moved(raw []byte) {
 		return
 	}
 	if p.exact = exact; raw != nil && s.by.types.counter == "" {
-		p.named(text(raw))
+		p.named(raw)
 	}
 }
 
-// named takes up the name of an event.
-func (p *position) named(name []byte) {
-	if len(name) == 0 || len(name) > maxEventID {
+// named takes up the name of an event, as JSON.
+func (p *position) named(raw []byte) {
+	if len(raw) <= len(`""`) || raw[0] != '"' || len(raw) > maxEventID {
 		return
 	}
 	p.exact = true
-	p.eventLen, p.event = len(name), ""
-	if copy(p.eventRoom[:], name) < len(name) {
-		p.event = string(name)
+	if p.cut {
+		p.cut = false
+		p.afterCut[p.cuts%cutNames].set(raw)
+		p.cuts++
 	}
-	mark := maphash.Bytes(markSeed, name)
-	if p.marks < firstMarks {
-		p.first[p.marks] = mark
+	p.names[p.slot(p.count)].set(raw)
+	if p.count++; len(raw) > eventNameLen {
+		p.long = append(p.long[:0], raw...)
+	} else if p.long != nil {
+		p.long = nil
 	}
-	p.last[p.marks%lastMarks] = mark
-	p.marks++
+}
+
+// slot is where the i-th name is remembered.
+func (p *position) slot(i int) int {
+	if i < firstNames {
+		return i
+	}
+	return firstNames + (i-firstNames)%lastNames
+}
+
+// name returns the last name.
+func (p *position) name() []byte {
+	if p.long != nil {
+		return text(p.long)
+	}
+	last := &p.names[p.slot(p.count-1)]
+	return text(last.b[:last.n])
 }
 
 // knows reports whether an event of that name has come, as far as that is
-// remembered: the first ones, by which an answer is told that begins anew, and
-// the last.
-func (p *position) knows(name []byte) bool {
-	mark := maphash.Bytes(markSeed, name)
-	return slices.Contains(p.first[:min(p.marks, firstMarks)], mark) || slices.Contains(p.last[:min(p.marks, lastMarks)], mark)
+// remembered: the first ones, by which an answer is told that begins anew, the
+// last, and the first behind the last cuts.
+func (p *position) knows(raw []byte) bool {
+	is := func(e eventName) bool { return e.is(raw) }
+	return slices.ContainsFunc(p.names[:], is) || slices.ContainsFunc(p.afterCut[:], is)
 }
 
 // stands takes up what an event says about where the stream is.
@@ -226,8 +262,8 @@ func (s *Stream) Resume() (at Resume, ok bool) {
 	}
 	if s.by.types.counter != "" {
 		at.Sequence = s.seq
-	} else if at.EventID = p.event; at.EventID == "" {
-		at.EventID = string(p.eventRoom[:p.eventLen])
+	} else {
+		at.EventID = string(p.name())
 	}
 	return at, true
 }
@@ -237,6 +273,7 @@ func (s *Stream) Resume() (at Resume, ok bool) {
 // then that event goes on. lead is what the body before still owes the reader:
 // the LF of its last blank line.
 func (s *Stream) Rejoin() (lead []byte) {
+	s.position.cut = true
 	if s.large != nil {
 		return nil
 	}
@@ -292,7 +329,7 @@ func (s *Stream) Continues(ev []byte, whole bool) Continuation {
 	case s.by.types.counter != "":
 		return s.counts(number(at), alive || idles(typ))
 	}
-	return s.names(text(at), alive)
+	return s.names(at, alive)
 }
 
 // place reads the type of an event and the value that says where it stands, nil
@@ -311,7 +348,7 @@ func (t *types) place(typ, data []byte, whole bool) (_, at []byte) {
 		switch value := data[from:end]; {
 		case string(name) == t.member:
 			typ = text(value)
-		case string(name) == t.counter || string(name) == t.mark:
+		case t.tellsPlace(name):
 			at = value
 		}
 		i = end
@@ -334,17 +371,18 @@ func (s *Stream) counts(n int64, alive bool) Continuation {
 	return Lost
 }
 
-// names is Continues by the name of an event. Names have no order: that none is
-// missing is the vendor's word.
-func (s *Stream) names(name []byte, alive bool) Continuation {
+// names is Continues by the name of an event, as JSON. Names have no order: that
+// none is missing is the vendor's word.
+func (s *Stream) names(raw []byte, alive bool) Continuation {
 	p := s.position
-	known := len(name) > 0 && p.knows(name)
 	switch {
-	case alive && known:
+	case len(text(raw)) == 0 || len(raw) > maxEventID:
+		return Lost
+	case p.knows(raw) && alive:
 		return Repeats
-	case known:
+	case p.knows(raw):
 		return Older
-	case len(name) == 0 || len(name) > maxEventID || alive && p.begun:
+	case alive && p.begun:
 		return Lost
 	}
 	return Follows
