@@ -197,6 +197,8 @@ func TestWhatIsRecordedOfAResume(t *testing.T) {
 		"nor a 429":                      {rests: []upstreamtest.Step{status(429)}, gets: 1, noResume: "429"},
 		"nor a 400 that says otherwise":  {rests: []upstreamtest.Step{status(400).Header("X-Should-Retry", "true")}, gets: 1, noResume: "400"},
 		"expired":                        {expire: true, gets: 1, noResume: "404", log: `level=WARN msg="surefoot: broken stream not resumed" provider=eu model=m1 format=responses stream=true reason=404 reconnects=1`},
+		"JSON, whole":                    {rests: []upstreamtest.Step{upstreamtest.Body("application/json", `{"id":"resp_1","status":"in_progress"}`)}, gets: 1, noResume: "gap"},
+		"a page":                         {rests: []upstreamtest.Step{upstreamtest.HTML()}, gets: 1, noResume: "gap"},
 		"a gap":                          {rests: []upstreamtest.Step{rest().Skip(1)}, gets: 1, noResume: "gap"},
 		"an older event":                 {rests: []upstreamtest.Step{rest().Repeat(2)}, gets: 1, noResume: "older"},
 		"a redirect":                     {rests: []upstreamtest.Step{status(302).Header("Location", "/x")}, gets: 1, noResume: "302"},
@@ -432,6 +434,22 @@ func TestTheTimeLimitsOfAReconnect(t *testing.T) {
 			assert.Equal(t, "timeout", r.calls.last(t).NoResume, name)
 		})
 	}
+}
+
+// Silence, too, while the stream is held back.
+func TestAStallOfAHeldStreamSaysWhere(t *testing.T) {
+	t.Parallel()
+	p := resuming()
+	p.Stream.Resume, p.Stream.HoldUntil = streamguard.ResumeOff, streamguard.HoldComplete
+	withResumer(t, "responses", p, func(t *testing.T, r *resumer) {
+		r.up.Next(r.stream().CutAfter(3).Stall())
+		_, err := r.do(t, t.Context())
+		inc, ok := errors.AsType[*streamguard.IncompleteError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, &streamguard.Resume{ID: "resp_1", Sequence: 2}, inc.Resume)
+		assert.Equal(t, http.StatusGatewayTimeout, resilience.StatusOf(err))
+		assert.Equal(t, "timeout", r.calls.last(t).Outcome)
+	})
 }
 
 // Off, the error says what a caller needs, through every layer.

@@ -110,6 +110,9 @@ func (g *Guard) receive(call Call, req *http.Request, resp *http.Response, w wir
 	b := &relay{}
 	b.init(g, call, req, resp, w.Format)
 	b.first, b.kept = first, w.Resumable
+	if rest := w.Rest(); rest != "" && g.Policy.Resume == ResumeOn {
+		b.again = &again{rest: rest}
+	}
 	first.watch(&b.src.watch)
 	resp.Body = b.src.body
 	returned := false

@@ -222,7 +222,7 @@ func (h *holder) ended(err error) release {
 		return release{ended: err}
 	}
 	var inc *IncompleteError
-	if errors.As(fate, &inc) && inc.Timeout() {
+	if errors.As(fate, &inc) && inc.Timeout() && inc.Resume == nil {
 		fate = inc.Err
 	}
 	return release{err: fate}

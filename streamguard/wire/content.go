@@ -34,10 +34,12 @@ type Content struct {
 	deferred bool
 	// background: the answer is kept, and may be read while it is made
 	background bool
-	bound      binding // what it names is known to one account alone
-	fault      error   // why no model was found; nil: there is none
-	where      span    // of the value of model
-	more       []span  // of its other occurrences, in order
+	// what the stream is to include and leave out; nil where it is not said
+	included *included
+	bound    binding // what it names is known to one account alone
+	fault    error   // why no model was found; nil: there is none
+	where    span    // of the value of model
+	more     []span  // of its other occurrences, in order
 }
 
 // Switch is a member that is true, false or not there.
@@ -112,7 +114,7 @@ func (c *Content) Replace(body []byte, model string) ([]byte, Content, error) {
 	if !c.form {
 		value = quote(model)
 	}
-	next := Content{model: model, stream: c.stream, deferred: c.deferred, background: c.background, bound: c.bound, form: c.form}
+	next := Content{model: model, stream: c.stream, deferred: c.deferred, background: c.background, included: c.included, bound: c.bound, form: c.form}
 	out := make([]byte, 0, len(body)+(1+len(c.more))*len(value))
 	done := 0
 	put := func(at span) {
@@ -166,9 +168,34 @@ func readObject(b []byte) Content {
 			c.deferred = c.deferred || string(raw) == "true"
 		case string(name) == "background":
 			c.background = string(raw) == "true"
+		case string(name) == "include", string(name) == "stream_options" && bytes.Contains(raw, []byte("include_obfuscation")):
+			c.include(name, raw)
 		}
 		i = value.to
 	}
+}
+
+// An included says what a stream is to include and leave out, as JSON.
+type included struct{ include, options string }
+
+// maxIncluded bounds each of them.
+const maxIncluded = 1 << 10
+
+// include takes up what the member name says of it.
+func (c *Content) include(name, raw []byte) {
+	if len(raw) > maxIncluded {
+		return
+	}
+	var now included
+	if c.included != nil {
+		now = *c.included // a Content is a value
+	}
+	if string(name) == "include" {
+		now.include = string(raw)
+	} else {
+		now.options = string(raw)
+	}
+	c.included = &now
 }
 
 // setModel takes a model's name from a JSON value, if it is one.

@@ -25,6 +25,18 @@ type Request struct {
 	// be read on where it broke off: a response that was asked for with
 	// "background": true, an interaction.
 	Resumable bool
+
+	included *included // what the stream is to include; nil where it is not said
+}
+
+// Rest returns what the request for the rest of a stream has to say besides, as a
+// query: what the stream was asked to include, and the rest has only where it is
+// asked for it again. "" is nothing.
+func (r *Request) Rest() string {
+	if r.included == nil || r.Format == nil || r.Format.resume == nil || r.Format.resume.rest == nil {
+		return ""
+	}
+	return r.Format.resume.rest(r.included)
 }
 
 // Inspect tells what a request asks for from all but its body. u and h may be
@@ -125,5 +137,8 @@ func (r *Request) Add(c *Content) {
 	}
 	r.Deferred = r.Deferred || c.deferred
 	r.Resumable = r.Resumable || r.Format != nil && r.Format.resume != nil && c.background
+	if r.Resumable {
+		r.included = c.included
+	}
 	r.Bound = r.Bound || r.Format != nil && c.bound&r.Format.binds != 0
 }

@@ -13,7 +13,7 @@ var Responses = &Format{
 	errors:  responsesErrors,
 	match:   matchResponses, types: responsesTypes, event: readTyped, done: noSentinel,
 	judge: wantObject(responsesJudge), abort: responsesAbort,
-	resume: &resumption{after: "starting_after", background: true},
+	resume: &resumption{after: "starting_after", background: true, rest: responsesRest},
 }
 
 var responsesTypes = &types{
@@ -42,6 +42,25 @@ var responsesErrors = []errorPath{
 	{says: aWord, paths: "incomplete_details.reason response.incomplete_details.reason"},
 	// Where details stand beside "error": null.
 	{paths: "last_error response.last_error status_details.error response.status_details.error", as: "response.error"},
+}
+
+// responsesRest asks for the members that the request had included, which the rest
+// of the stream has only where it is asked for them again.
+func responsesRest(c *included) string {
+	q := url.Values{}
+	p := parse([]byte(c.include))
+	for ok := p.array(); ok && p.element(); {
+		if member := text(p.raw()); len(member) > 0 {
+			q.Add("include[]", string(member))
+		}
+	}
+	p = parse([]byte(c.options))
+	for ok := p.object(); ok && p.member(); {
+		if string(p.name) == "include_obfuscation" && string(p.raw()) == "false" {
+			q.Set("include_obfuscation", "false")
+		}
+	}
+	return q.Encode()
 }
 
 func matchResponses(method string, u *url.URL) (string, bool) {

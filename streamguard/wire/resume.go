@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"hash/maphash"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,6 +22,9 @@ type Resume struct {
 type resumption struct {
 	after      string // the query parameter that says where
 	background bool   // only an answer that was asked for in the background is kept
+	// rest returns what goes into the query of what the stream is to include; nil is
+	// nothing.
+	rest func(*included) string
 }
 
 // resumes reports whether the vendor keeps the stream that a request asks for, by
@@ -42,9 +44,9 @@ func (f *Format) Answer(method string, u *url.URL) string {
 
 // Resumption returns the request for the rest of the stream that req began: to
 // the same place and with the same credentials, in the query too, but without
-// what belongs to req's body. It returns nil where req's URL has no place for
-// that.
-func (f *Format) Resumption(ctx context.Context, req *http.Request, at Resume) *http.Request {
+// what belongs to req's body. rest is what the query says besides, see
+// [Request.Rest]. It returns nil where req's URL has no place for that.
+func (f *Format) Resumption(ctx context.Context, req *http.Request, at Resume, rest string) *http.Request {
 	if f.resume == nil || req.URL == nil || req.URL.Opaque != "" {
 		return nil
 	}
@@ -60,6 +62,9 @@ func (f *Format) Resumption(ctx context.Context, req *http.Request, at Resume) *
 		where = strconv.FormatInt(at.Sequence, 10)
 	}
 	u.RawQuery = withQuery(u.RawQuery, "stream", "true", f.resume.after, where)
+	if rest != "" {
+		u.RawQuery += "&" + rest
+	}
 	r := req.WithContext(ctx)
 	r.Method, r.URL, r.Header = http.MethodGet, &u, bodiless(req.Header)
 	r.Body, r.GetBody, r.ContentLength = nil, nil, 0
@@ -100,252 +105,4 @@ func bodiless(h http.Header) http.Header {
 	}
 	out["Accept"] = []string{"text/event-stream"}
 	return out
-}
-
-const (
-	maxID      = 256 // of an answer
-	maxEventID = 512
-	firstMarks = 4  // how many of the first names of events are remembered
-	lastMarks  = 12 // and of the last
-)
-
-// A position is where a stream is, in the words of a vendor that keeps it. Other
-// streams have none.
-type position struct {
-	exact bool // the last event said where it stands
-	begun bool // an event came that is none of the answer's life
-
-	id, event         string
-	idRoom, eventRoom [96]byte
-	idLen, eventLen   int
-
-	marks int // how many events had a name
-	first [firstMarks]uint64
-	last  [lastMarks]uint64
-}
-
-// markSeed is of the names of events that are remembered.
-var markSeed = maphash.MakeSeed()
-
-// moved takes up where an event stands: raw is the value of the format's
-// member for that, nil if the event has none.
-func (s *Stream) moved(raw []byte) {
-	p, exact := s.position, false
-	if raw != nil && s.by.types.counter != "" {
-		n := number(raw)
-		exact = n > s.seq
-		s.seq = max(s.seq, n)
-	}
-	if p == nil {
-		return
-	}
-	if p.exact = exact; raw != nil && s.by.types.counter == "" {
-		p.named(text(raw))
-	}
-}
-
-// named takes up the name of an event.
-func (p *position) named(name []byte) {
-	if len(name) == 0 || len(name) > maxEventID {
-		return
-	}
-	p.exact = true
-	p.eventLen, p.event = len(name), ""
-	if copy(p.eventRoom[:], name) < len(name) {
-		p.event = string(name)
-	}
-	mark := maphash.Bytes(markSeed, name)
-	if p.marks < firstMarks {
-		p.first[p.marks] = mark
-	}
-	p.last[p.marks%lastMarks] = mark
-	p.marks++
-}
-
-// knows reports whether an event of that name has come, as far as that is
-// remembered: the first ones, by which an answer is told that begins anew, and
-// the last.
-func (p *position) knows(name []byte) bool {
-	mark := maphash.Bytes(markSeed, name)
-	return slices.Contains(p.first[:min(p.marks, firstMarks)], mark) || slices.Contains(p.last[:min(p.marks, lastMarks)], mark)
-}
-
-// stands takes up what an event says about where the stream is.
-func (s *Stream) stands(t *types, e *typedEvent) {
-	if e.at != nil {
-		s.moved(e.at)
-	}
-	p := s.position
-	if p == nil {
-		return
-	}
-	if own := listed(t.own, e.typ) && !idles(e.typ); own {
-		p.exact = p.exact && e.at != nil
-		p.begun = p.begun || !listed(t.lifecycle, e.typ)
-	}
-	if p.idLen == 0 {
-		p.called(e.id)
-	}
-}
-
-// called takes up the name of the answer, if it is one.
-func (p *position) called(id []byte) {
-	if !isID(id) {
-		return
-	}
-	p.idLen = len(id)
-	if copy(p.idRoom[:], id) < len(id) {
-		p.id = string(id)
-	}
-}
-
-// isID reports whether an answer's name may stand in a path as it is.
-func isID(id []byte) bool {
-	if len(id) == 0 || len(id) > maxID || string(id) == "." || string(id) == ".." {
-		return false
-	}
-	for _, c := range id {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.~:", rune(c)) {
-			return false
-		}
-	}
-	return true
-}
-
-// Resume returns where the stream is: what to ask its vendor for to get the
-// rest. It is not ok where the vendor does not keep it, where it has not said yet
-// what the answer is called or did not say where the last event stands, and
-// behind a failure.
-func (s *Stream) Resume() (at Resume, ok bool) {
-	p := s.position
-	if p == nil || !p.exact || p.idLen == 0 || s.failure != nil || s.by != s.f {
-		return Resume{}, false
-	}
-	if at.ID = p.id; at.ID == "" {
-		at.ID = string(p.idRoom[:p.idLen])
-	}
-	if s.by.types.counter != "" {
-		at.Sequence = s.seq
-	} else if at.EventID = p.event; at.EventID == "" {
-		at.EventID = string(p.eventRoom[:p.eventLen])
-	}
-	return at, true
-}
-
-// Rejoin readies the stream for a body that goes on with the next event. What
-// was half received of one is forgotten, unless it flows by (see [Stream.Large]):
-// then that event goes on. lead is what the body before still owes the reader:
-// the LF of its last blank line.
-func (s *Stream) Rejoin() (lead []byte) {
-	if s.large != nil {
-		return nil
-	}
-	t := &s.sse
-	if t.cr && t.lineEnd() != "\r" {
-		lead = []byte("\n")
-	}
-	t.line, t.pos, t.start, t.cr, t.tail = 0, 0, true, false, false
-	return lead
-}
-
-// A Continuation says what an event of a stream that was taken up again is to
-// what came before.
-type Continuation uint8
-
-const (
-	// Lost is an event that is not the next one, or does not show that it is.
-	Lost Continuation = iota
-	// Older is one that came before.
-	Older
-	// Repeats is an event that says again that the answer lives, or has nothing
-	// of the answer.
-	Repeats
-	// Follows is the next event.
-	Follows
-)
-
-// Continues tells what an event is to the stream so far, which [Stream.Resume]
-// must know the place of, without taking it up.
-// Of one that is too large to hold, and so not whole, ev is the beginning.
-func (s *Stream) Continues(ev []byte, whole bool) Continuation {
-	var scratch Stream
-	e := splitEvent(&scratch, ev)
-	data := trim(e.data)
-	switch {
-	case e.bare != nil, len(e.failure) > 0:
-		return Lost
-	case len(data) == 0 || data[0] != '{':
-		return Repeats // a comment, a ping, a mark of the end
-	}
-	typ, at := s.by.types.place(e.name, data, whole)
-	alive := listed(s.by.types.lifecycle, typ)
-	switch {
-	case at == nil && alive && s.position.begun:
-		return Repeats
-	case at == nil && (alive || !whole || listed(s.by.types.own, typ) && !idles(typ)):
-		return Lost
-	case at == nil:
-		if p := inspect(data); p.inBand() {
-			return Lost
-		}
-		return Repeats
-	case s.by.types.counter != "":
-		return s.counts(number(at), alive || idles(typ))
-	}
-	return s.names(text(at), alive)
-}
-
-// place reads the type of an event and the value that says where it stands, nil
-// for none, from data that may be cut off.
-func (t *types) place(typ, data []byte, whole bool) (_, at []byte) {
-	for i := 1; ; {
-		i = skipCommas(data, i)
-		name, from := looseName(data, i)
-		if from < 0 {
-			return typ, at
-		}
-		end := looseValue(data, from)
-		if end <= from || end == len(data) && !whole {
-			return typ, at
-		}
-		switch value := data[from:end]; {
-		case string(name) == t.member:
-			typ = text(value)
-		case string(name) == t.counter || string(name) == t.mark:
-			at = value
-		}
-		i = end
-	}
-}
-
-// counts is Continues by the number n of an event; alive says that the event
-// tells nothing but that the answer lives.
-func (s *Stream) counts(n int64, alive bool) Continuation {
-	switch {
-	case n < 0:
-		return Lost
-	case alive && (s.position.begun || n <= s.seq):
-		return Repeats
-	case n <= s.seq:
-		return Older
-	case n == s.seq+1:
-		return Follows
-	}
-	return Lost
-}
-
-// names is Continues by the name of an event. Names have no order: that none is
-// missing is the vendor's word.
-func (s *Stream) names(name []byte, alive bool) Continuation {
-	p := s.position
-	known := len(name) > 0 && p.knows(name)
-	switch {
-	case alive && known:
-		return Repeats
-	case known:
-		return Older
-	case len(name) == 0 || len(name) > maxEventID || alive && p.begun:
-		return Lost
-	}
-	return Follows
 }

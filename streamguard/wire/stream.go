@@ -110,23 +110,9 @@ type framing interface {
 	closeLarge() []byte
 }
 
-// A keptStream is a stream with its position, in one piece of memory.
-type keptStream struct {
-	Stream
-
-	where position
-}
-
 // NewStream begins a stream of the format.
 func (f *Format) NewStream(o StreamOptions) *Stream {
-	var s *Stream
-	if o.Resumable && f.resume != nil {
-		kept := new(keptStream)
-		s, kept.Stream.position = &kept.Stream, &kept.where
-		kept.where.called([]byte(o.Answer))
-	} else {
-		s = new(Stream)
-	}
+	s := allocate(f, o)
 	s.f, s.by, s.lenient, s.words, s.seq = f, f, o.Lenient, o.Words, -1
 	if f.framing == nil {
 		s.framing = &s.sse

@@ -36,6 +36,11 @@ type typedEvent struct {
 	pieces
 }
 
+// tellsPlace reports whether a member says where in the stream its event stands.
+func (t *types) tellsPlace(name []byte) bool {
+	return len(name) > 0 && (string(name) == t.counter || string(name) == t.mark)
+}
+
 // readTyped judges an event of a format with types.
 func readTyped(s *Stream, name, data []byte) Mark {
 	t, e := s.by.types, typedEvent{typ: name}
@@ -50,7 +55,7 @@ func readTyped(s *Stream, name, data []byte) Mark {
 			e.failed = p.filled() || e.failed
 		case string(p.name) == t.answer:
 			e.readAnswer(s, &p)
-		case string(p.name) == t.counter, string(p.name) == t.mark:
+		case t.tellsPlace(p.name):
 			e.at = s.template.counting(&p)
 		case listed(t.pieces, p.name):
 			e.readPiece(s, &p)
