@@ -25,7 +25,7 @@ type scene struct {
 	kind    string // of the provider
 	script  []up.Step
 	rests   []up.Step // for who reads a kept answer again
-	calls   int // 0 is one
+	calls   int       // 0 is one
 	policy  func(*resilience.Policy)
 	context func(context.Context) (context.Context, context.CancelFunc)
 	before  func(*resilience.Transport)
