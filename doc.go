@@ -205,7 +205,12 @@
 // out: a whole answer read and judged, a stream's first data event (with
 // hold_until what it waits for), any other answer's headers. A server that sends
 // headers, or blank lines, and then nothing is thus bounded by each of them.
-// idle_timeout begins with the first byte and bounds silence alone.
+// idle_timeout begins with the first byte and bounds silence alone. A stream that
+// drips is bounded by stream.min_rate, in bytes of content a second over
+// stream.rate_window from the first content on: only waits on the upstream count,
+// each half a window at most, and after one of a whole window (a model that
+// reasons, a tool that works) measuring begins anew. A slower stream is a stall,
+// 504; it is found with the content that ends the window.
 //
 // What the library reads of an answer that may still go back (for advice, for
 // a phrase, while another target is tried) is bounded by 64 KiB and half a
@@ -283,7 +288,7 @@
 //	empty_responses     no_choices no_usage no_output unknown_shape
 //	rejections          circuit_open circuit_capacity rate_limited (a held key) concurrency (no place)
 //	incomplete_streams  stream_incomplete (ended too early) transport_error timeout (the caller's)
-//	                    idle_timeout event_timeout malformed in_band_error stream_error
+//	                    idle_timeout event_timeout min_rate malformed in_band_error stream_error
 //	resumes             gap older no_event (none that is new) transport_error timeout
 //	                    canceled circuit_open; absent where the stream went on
 //

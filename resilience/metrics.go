@@ -208,7 +208,7 @@ var errorWords = map[string]bool{
 	ending.ReasonTransportError: true, ending.ReasonTimeout: true, ending.ReasonCanceled: true, ending.ReasonClosed: true,
 	ending.ReasonRequestError: true, ending.ReasonPanic: true,
 	ending.ReasonInBandError: true, ending.ReasonIncomplete: true, ending.ReasonStreamError: true,
-	ending.ReasonIdleTimeout: true, ending.ReasonEventTimeout: true, ending.ReasonMalformed: true,
+	ending.ReasonIdleTimeout: true, ending.ReasonEventTimeout: true, ending.ReasonMinRate: true, ending.ReasonMalformed: true,
 	streamguard.ReasonGap: true, streamguard.ReasonOlder: true, streamguard.ReasonNoEvent: true,
 }
 

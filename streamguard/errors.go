@@ -20,6 +20,7 @@ const (
 	ReasonTransport    = "transport" // reading failed: reset, cut chunk, HTTP/2 stream error
 	ReasonIdleTimeout  = ending.ReasonIdleTimeout
 	ReasonEventTimeout = ending.ReasonEventTimeout
+	ReasonMinRate      = ending.ReasonMinRate
 	ReasonMalformed    = ending.ReasonMalformed
 	ReasonInBandError  = ending.ReasonInBandError
 )
@@ -68,7 +69,7 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 // Is reports whether target is [ErrIncomplete].
 func (e *IncompleteError) Is(target error) bool { return target == ErrIncomplete }
 
-// Timeout reports whether the upstream was given up for its silence.
+// Timeout reports whether the upstream was given up for its silence or slowness.
 func (e *IncompleteError) Timeout() bool { return ending.SaysTimeout(e.Err) }
 
 // errMalformed is the cause of an IncompleteError whose reason is malformed. It

@@ -32,6 +32,8 @@ func (h *holder) fate(err error) error {
 		return h.incomplete(ReasonTransport, http.StatusBadGateway, err)
 	case timeout.What == limitEventTimeout:
 		return h.incomplete(ReasonEventTimeout, http.StatusGatewayTimeout, err)
+	case timeout.What == limitMinRate:
+		return h.incomplete(ReasonMinRate, http.StatusGatewayTimeout, err)
 	}
 	return h.incomplete(ReasonIdleTimeout, http.StatusGatewayTimeout, err)
 }
@@ -59,6 +61,7 @@ var messages = map[string]string{
 	ReasonTransport:    "the connection to the upstream broke in the middle of the stream",
 	ReasonIdleTimeout:  "the upstream fell silent in the middle of the stream",
 	ReasonEventTimeout: "the upstream fell silent in the middle of the stream",
+	ReasonMinRate:      "the upstream sent the stream too slowly",
 	ReasonMalformed:    "the upstream sent a stream event that does not parse",
 }
 

@@ -20,7 +20,7 @@ type holder struct {
 	first    *firstEvent // nil without a limit
 	seen     bool        // a data event came
 	kept     bool        // the vendor keeps the stream, see [wire.Request.Resumable]
-	comments int         // bytes of comments that HoldComplete holds
+	comments int32       // bytes of comments that HoldComplete holds
 }
 
 func (h *holder) init(g *Guard, call Call, req *http.Request, resp *http.Response, f *wire.Format) {
@@ -40,6 +40,7 @@ func (h *holder) load(read opening) {
 	h.strip = h.g.Policy.StripComments
 	h.chunk().b = read.head
 	h.src.err = read.err
+	h.src.pace = newPace(h.g.Policy)
 	if d := h.g.Policy.EventTimeout; d > 0 {
 		h.src.limit, h.src.left, h.src.eventTimeout = limitEvent, d, d
 	}
@@ -51,6 +52,9 @@ func (h *holder) note(m wire.Mark) {
 		h.seen = true
 		h.first.stop()
 		h.onFirst()
+	}
+	if h.src.pace != nil && m&wire.MarkContent != 0 {
+		h.src.pace.heard(h.st.Said())
 	}
 	switch {
 	case m&(wire.MarkFinal|wire.MarkFailed) != 0:
@@ -182,7 +186,7 @@ func (h *holder) overfull(e event) bool {
 	case e.mark == 0:
 		return false
 	}
-	h.comments += e.n
+	h.comments += int32(e.n) //nolint:gosec // an event that is held is short; an open stream costs less so
 	return h.comments > maxEvent
 }
 

@@ -28,10 +28,14 @@ const (
 	limitIdle         = "idle_timeout"
 	limitEventTimeout = "event_timeout"
 	limitFirstEvent   = "first_event_timeout"
+	limitMinRate      = "min_rate"
 )
 
 // DefaultHoldLimit is how much of an answer [HoldComplete] holds, in bytes.
 const DefaultHoldLimit = 8 << 20
+
+// DefaultRateWindow is how long [Policy.MinRate] is measured, each time.
+const DefaultRateWindow = 20 * time.Second
 
 // Policy says how long a stream is held back, how long it may be silent and
 // how a broken one is told. The zero Policy holds until the first data event
@@ -45,6 +49,14 @@ type Policy struct {
 	// FirstEventTimeout bounds the wait for the first data event, from the
 	// sending of the request. 0 is off.
 	FirstEventTimeout time.Duration
+	// MinRate is how many bytes of content a second have to come over a window,
+	// from the first content on: texts, arguments and reasoning, not the events
+	// around them. A slower stream is a stall. Only waits on the upstream count, and
+	// silence of a whole window is the business of the other limits. 0 is off.
+	MinRate int
+	// RateWindow is how long MinRate is measured each time. 0 is
+	// [DefaultRateWindow].
+	RateWindow time.Duration
 	// HoldUntil is [HoldFirstEvent] (also ""), [HoldFirstContent] or
 	// [HoldComplete].
 	HoldUntil string
@@ -70,6 +82,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		IdleTimeout:    300 * time.Second,
+		RateWindow:     DefaultRateWindow,
 		HoldUntil:      HoldFirstEvent,
 		HoldLimit:      DefaultHoldLimit,
 		IncompleteRead: IncompleteReadError,
@@ -92,6 +105,12 @@ func (p Policy) Validate() error {
 		if d.v < 0 {
 			errs = append(errs, fmt.Errorf("stream.%s: %v is negative, want 0 (off) or more", d.name, d.v))
 		}
+	}
+	if p.MinRate < 0 {
+		errs = append(errs, fmt.Errorf("stream.min_rate: %d is negative, want bytes a second, or 0 (off)", p.MinRate))
+	}
+	if p.RateWindow < 0 {
+		errs = append(errs, fmt.Errorf("stream.rate_window: %v is negative, want a time, or 0 for %v", p.RateWindow, DefaultRateWindow))
 	}
 	switch p.HoldUntil {
 	case "", HoldFirstEvent, HoldFirstContent, HoldComplete:

@@ -34,6 +34,7 @@ type source struct {
 	empty        uint8 // Reads in a row that returned nothing
 	over         bool  // guarded by mu; the caller has closed the stream
 	err          error // what the body ended with
+	pace         *pace // nil: content may come as slowly as it likes
 
 	cancel context.CancelFunc // guarded by mu; ends the search for another body that is under way
 }
@@ -63,6 +64,9 @@ func (s *source) renew(body io.ReadCloser) bool {
 	s.body, s.fired = body, false
 	s.closed.Store(false)
 	s.err, s.empty, s.left = nil, 0, s.eventTimeout
+	if s.pace != nil {
+		s.pace.anew()
+	}
 	return true
 }
 
@@ -83,10 +87,10 @@ func (s *source) Read(p []byte) (n int, err error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if s.limit == limitNone {
-		n, err = s.body.Read(p)
+	if s.pace == nil || s.limit >= limitLinger {
+		n, err = s.wait(p)
 	} else {
-		n, err = s.readWithin(p)
+		n, err = s.paced(p)
 	}
 	if n > 0 {
 		s.empty = 0
@@ -97,6 +101,25 @@ func (s *source) Read(p []byte) (n int, err error) {
 	}
 	s.err = err
 	return n, err
+}
+
+// paced is wait for a stream whose content may not come too slowly.
+func (s *source) paced(p []byte) (int, error) {
+	if err := s.pace.slow(); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	n, err := s.wait(p)
+	s.pace.waited += time.Since(start)
+	return n, err
+}
+
+// wait reads under the limit that holds now.
+func (s *source) wait(p []byte) (int, error) {
+	if s.limit == limitNone {
+		return s.body.Read(p)
+	}
+	return s.readWithin(p)
 }
 
 func (s *source) readWithin(p []byte) (int, error) {

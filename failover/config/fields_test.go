@@ -37,6 +37,8 @@ var keys = []struct{ key, variable, usual, file, environment, provider string }{
 	{"stream.idle_timeout", "HTTP_STREAM_IDLE_TIMEOUT", "5m", "0", "10s", "20s"},
 	{"stream.event_timeout", "", "0", "1s", "", "2s"},
 	{"stream.first_event_timeout", "", "0", "1s", "", "2s"},
+	{"stream.min_rate", "HTTP_STREAM_MIN_RATE", "0", "8", "16", "32"},
+	{"stream.rate_window", "HTTP_STREAM_RATE_WINDOW", "20s", "10s", "30s", "1m"},
 	{"stream.hold_until", "", "first_event", "first_content", "", "complete"},
 	{"stream.hold_limit", "", "8MiB", "1KiB", "", "4097"},
 	{"stream.incomplete_read", "", "error", "eof", "", "error"},

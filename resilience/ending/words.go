@@ -30,6 +30,7 @@ const (
 	ReasonStreamError    = "stream_error"      // a stream broke in another way
 	ReasonIdleTimeout    = "idle_timeout"      // silent for longer than stream.idle_timeout
 	ReasonEventTimeout   = "event_timeout"     // no data event for longer than stream.event_timeout
+	ReasonMinRate        = "min_rate"          // less content a second than stream.min_rate
 	ReasonMalformed      = "malformed"         // a stream event that does not parse
 	ReasonInBandError    = "in_band_error"     // a stream reported an error, or a finish that names a failure
 )

@@ -112,6 +112,7 @@ func readConverse(s *Stream, payload []byte) (said bool, stop []byte, ok bool) {
 			var text span
 			if text, said = p.said(); said {
 				s.template.mark(text)
+				s.said += int64(p.texts)
 			}
 		case "p": // padding
 			s.template.heedless(&p)

@@ -24,6 +24,7 @@ func bedrockChunk(s *Stream, payload []byte) Mark {
 		return MarkMalformed
 	}
 	if s.template.head == inChunk && s.template.matches(event) {
+		s.repeat()
 		return MarkData | MarkContent
 	}
 	return modelMarks(s, event)
@@ -45,6 +46,7 @@ func modelMarks(s *Stream, event []byte) Mark {
 		return MarkData | MarkEnd
 	case n.content:
 		s.template.mark(n.text)
+		s.said += int64(n.said)
 		s.template.remember(event, 0)
 		s.template.head = inChunk
 		return MarkData | MarkContent

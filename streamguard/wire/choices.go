@@ -11,13 +11,16 @@ import (
 type pieces struct {
 	content bool
 	text    span // the last piece in the data, if that is a string
+	said    int  // bytes of all that is text
 }
 
 // piece consumes a value that is content if it says something.
 func (c *pieces) piece(p *parser) bool {
+	before := p.texts
 	text, ok := p.said()
 	if ok {
 		c.content, c.text = true, text
+		c.said += p.texts - before
 	}
 	return ok
 }
@@ -38,6 +41,7 @@ func (s *Stream) answer(c *pieces) Mark {
 		return MarkData
 	}
 	s.template.mark(c.text)
+	s.said += int64(c.said)
 	return MarkData | MarkContent
 }
 

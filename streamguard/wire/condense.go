@@ -10,12 +10,13 @@ type condenser struct {
 	due   []byte // the brackets that close what is open in out
 	depth int    // how many brackets are open in the document
 	mode  condenserMode
-	isKey bool // the string is a key
-	key   bool // a key waits for its value
-	keep  bool // what is under way goes into out
-	mark  int  // where the member whose key is read begins in out
-	room  int  // up to where the text under way may fill out
-	ended bool // the document's one value is over
+	isKey bool  // the string is a key
+	key   bool  // a key waits for its value
+	keep  bool  // what is under way goes into out
+	mark  int   // where the member whose key is read begins in out
+	room  int   // up to where the text under way may fill out
+	ended bool  // the document's one value is over
+	size  int64 // of the document
 }
 
 type condenserMode uint8
@@ -40,6 +41,7 @@ const (
 )
 
 func (c *condenser) feed(p []byte) {
+	c.size += int64(len(p))
 	for i := 0; i < len(p) && !c.ended; {
 		switch c.mode {
 		case inString:

@@ -58,6 +58,7 @@ func (*frameFraming) event(s *Stream, ev []byte) Mark {
 	body := ev[preludeSize : size-4]
 	if s.template.head == headers && s.template.matches(body) {
 		s.events++
+		s.repeat()
 		return MarkData | MarkContent
 	}
 	h, ok := readFrameHead(body[:headers])

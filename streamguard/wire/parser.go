@@ -13,6 +13,7 @@ type parser struct {
 	depth int
 	fresh bool // directly behind an opening bracket
 	bad   bool
+	texts int // bytes of the texts that content has consumed
 }
 
 // parse returns a parser at the beginning of b.
@@ -175,6 +176,7 @@ func (p *parser) content() (text span, ok bool) {
 	}
 	if isText {
 		text = span{start + 1, p.i - 1}
+		p.texts += text.to - text.from
 	}
 	return text, true
 }

@@ -33,6 +33,7 @@ func (s *Stream) stray(name, data []byte) Mark {
 		return 0
 	}
 	s.strange = true
+	s.said += int64(len(data)) // what in it is the answer nobody knows
 	if n.stop {
 		return MarkData | MarkContent | MarkEnd | MarkFinal
 	}

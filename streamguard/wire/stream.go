@@ -68,6 +68,7 @@ type Stream struct {
 	large    *condenser // of an event that is too large to hold, while there is one
 
 	events  int
+	said    int64 // bytes of content
 	content bool
 	data    bool // a data event was seen
 	ended   bool // a terminal mark other than a finish was seen
@@ -166,6 +167,7 @@ func (s *Stream) Next(buf []byte) int {
 func (s *Stream) Event(ev []byte) Mark {
 	if s.template.matches(ev) {
 		s.events++
+		s.repeat()
 		s.moved(s.template.place(ev))
 		return MarkData | MarkContent
 	}
@@ -217,10 +219,14 @@ func (s *Stream) Rest(b []byte) (m Mark, whole bool) {
 
 // endLarge judges the large event that is over.
 func (s *Stream) endLarge() Mark {
-	doc := s.large.close()
+	doc, size := s.large.close(), s.large.size
 	s.large = nil
 	s.template.forget()
-	return s.framing.flowEnd(s, doc)
+	m := s.framing.flowEnd(s, doc)
+	if m&MarkContent != 0 {
+		s.said += size
+	}
+	return m
 }
 
 // judgeLarge judges what is left of the data of a large event.
@@ -278,6 +284,17 @@ func (s *Stream) Vague() bool { return s.vague }
 
 // Content reports whether a piece of the answer was seen.
 func (s *Stream) Content() bool { return s.content }
+
+// Said returns how many bytes of content have arrived: the texts of the answer
+// as they stand in the events, without their framing.
+func (s *Stream) Said() int64 { return s.said }
+
+// repeat counts what an event says that is not parsed.
+func (s *Stream) repeat() {
+	t := &s.template.text
+	s.said += int64(t.to - t.from)
+	*t = span{}
+}
 
 // Events returns how many data events arrived whole, [DONE] not counted.
 func (s *Stream) Events() int { return s.events }

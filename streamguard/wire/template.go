@@ -126,6 +126,7 @@ func (t *template) matches(ev []byte) bool {
 	if t.holes == 0 {
 		return false
 	}
+	var text span
 	from, i := 0, 0
 	for k := 0; ; k++ {
 		part := t.buf[from:t.parts[k]]
@@ -135,12 +136,17 @@ func (t *template) matches(ev []byte) bool {
 		from, i = t.parts[k], i+len(part)
 		switch k {
 		case t.holes:
-			return i == len(ev)
+			if i != len(ev) {
+				return false
+			}
+			t.text = text
+			return true
 		case t.content:
 			end := skipString(ev, i)
 			if end <= i+1 {
 				return false
 			}
+			text = span{i, end - 1}
 			i = end - 1
 		default:
 			end := skipValue(ev, i, holeDepth)
