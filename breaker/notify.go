@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // maxEvents bounds the state changes that wait while a hook is busy. A hook

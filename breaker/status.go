@@ -1,6 +1,6 @@
 package breaker
 
-import "github.com/surefoot-go/surefoot/resilience/layer"
+import "github.com/surefoot-go/surefoot/internal/layer"
 
 // defaultFailures is what a nil [Policy.FailureOnStatuses] stands for.
 var defaultFailures = []string{"429", "5xx"}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // A Call is what stands above a [Transport] and knows one of its calls.

@@ -29,9 +29,6 @@ type flowPart struct {
 	first               [bins]uint16
 }
 
-// flowWidth is the width of a part.
-const flowWidth = windowSpan / bars
-
 func (f *flow) advance(now int64) {
 	if n := now - f.newest; n >= bars {
 		f.parts = [bars]flowPart{}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // Bounds of one fetch. OpenRouter's list of hundreds of models takes hundreds

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // limit is a target's own time limit. It runs until the target's answer is

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 func isClass(word string) bool { return len(word) == 3 && strings.EqualFold(word[1:], "xx") }

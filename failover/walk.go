@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // result is how one target's leg ended.

@@ -21,23 +21,23 @@ const module = "github.com/surefoot-go/surefoot"
 var arrows = map[string][]string{
 	"":                        nil,
 	"resilience/ending":       nil,
-	"resilience/layer":        {"resilience/ending"},
-	"retry":                   {"resilience/ending", "resilience/layer"},
-	"breaker":                 {"resilience/ending", "resilience/layer"},
-	"streamguard/wire":        {"resilience/layer"},
+	"internal/layer":          {"resilience/ending"},
+	"retry":                   {"resilience/ending", "internal/layer"},
+	"breaker":                 {"resilience/ending", "internal/layer"},
+	"streamguard/wire":        {"internal/layer"},
 	"resilience/upstreamtest": nil,
-	"streamguard":             {"streamguard/wire", "resilience/ending", "resilience/layer"},
+	"streamguard":             {"streamguard/wire", "resilience/ending", "internal/layer"},
 	"resilience": {
-		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "golang.org/x/sync/semaphore", "resilience/layer",
+		"retry", "breaker", "streamguard", "streamguard/wire", "resilience/ending", "golang.org/x/sync/semaphore", "internal/layer",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
 	"failover": {
-		"resilience", "resilience/ending", "resilience/layer", "streamguard/wire", "breaker",
+		"resilience", "resilience/ending", "internal/layer", "streamguard/wire", "breaker",
 		"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric",
 	},
-	"discovery": {"resilience", "resilience/ending", "resilience/layer", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
+	"discovery": {"resilience", "resilience/ending", "internal/layer", "breaker", "streamguard/wire", "golang.org/x/sync/singleflight"},
 	"failover/config": {
-		"resilience", "resilience/layer", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
+		"resilience", "internal/layer", "retry", "breaker", "streamguard", "streamguard/wire", "failover", "discovery",
 		"go.yaml.in/yaml/v3",
 	},
 }

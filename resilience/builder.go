@@ -43,7 +43,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/surefoot-go/surefoot/breaker"
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/retry"
 	"github.com/surefoot-go/surefoot/streamguard"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	ut "github.com/surefoot-go/surefoot/resilience/upstreamtest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/surefoot-go/surefoot/breaker"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 	"github.com/surefoot-go/surefoot/streamguard"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )

@@ -3,8 +3,8 @@ package resilience
 import (
 	"net/http"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // headerLimit bounds the wait for an answer's headers over a base that has no

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 

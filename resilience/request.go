@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/surefoot-go/surefoot/breaker"
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // errNotTheSame is what a body is not sent again for.

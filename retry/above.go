@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // A Call is what stands above a [Transport] and knows one of its calls: it

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // releaseWait bounds how long a new attempt waits for the one before it to let

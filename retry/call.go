@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // call is one RoundTrip, in one piece of memory.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Advice is what a look at an answer's body adds to its status and headers.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // Validate reports everything that is wrong with p, each fault under the key

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // firstEvent bounds the wait for the first data event, from before the request

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience/ending"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // Idle bounds the silence inside a started body, of any format and any status.

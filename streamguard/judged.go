@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // buffers are for answers that are read whole. One goes back when its body has

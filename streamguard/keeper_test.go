@@ -18,9 +18,9 @@ import (
 // A keeper is a vendor that keeps a stream, in memory: a POST begins it, a GET
 // reads it again behind an event.
 type keeper struct {
-	post, background, query string
-	events                  []string               // with their blank lines
-	after                   func(query string) int // the events that came by then
+	post, background string
+	events           []string               // with their blank lines
+	after            func(query string) int // the events that came by then
 
 	cuts []int // how many bytes each answer has; beyond the list all of them
 	end  error // what cut answers end with; nil is io.EOF

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 

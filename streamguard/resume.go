@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/streamguard/wire"
 )
 
@@ -127,9 +127,9 @@ func (h *holder) reopen(ctx context.Context, cancel context.CancelFunc, at Resum
 	var resp *http.Response
 	var err error
 	if h.call != nil {
-		resp, err = h.call.Resume(req, &reconnect{h})
+		resp, err = h.call.Resume(req, &reconnect{h}) //nolint:bodyclose // it becomes the stream's
 	} else {
-		resp, err = (&reconnect{h}).RoundTrip(req)
+		resp, err = (&reconnect{h}).RoundTrip(req) //nolint:bodyclose // as above
 	}
 	if err != nil {
 		return nil

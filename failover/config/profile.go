@@ -7,8 +7,8 @@ import (
 
 	"github.com/surefoot-go/surefoot/discovery"
 	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // profileField names what lies below all other fields (contract 12).

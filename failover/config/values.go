@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/surefoot-go/surefoot/failover"
+	"github.com/surefoot-go/surefoot/internal/layer"
 	"github.com/surefoot-go/surefoot/resilience"
-	"github.com/surefoot-go/surefoot/resilience/layer"
 )
 
 // A kind is what a value may look like. parse sees one scalar, of a list one

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // A LimitKind says which limit an answer ran into.

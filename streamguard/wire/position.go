@@ -206,7 +206,7 @@ func allocate(f *Format, o StreamOptions) *Stream {
 		return new(Stream)
 	}
 	kept := new(keptStream)
-	kept.Stream.position = &kept.where
+	kept.position = &kept.where
 	kept.where.called([]byte(o.Answer))
 	return &kept.Stream
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // longWindow is the longest reset of a limit that counts as one of minutes: what

@@ -3,7 +3,7 @@ package wire
 import (
 	"time"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // maxWishes bounds the waits that are kept of one document.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/surefoot-go/surefoot/resilience/layer"
+	"github.com/surefoot-go/surefoot/internal/layer"
 )
 
 // Words are a provider's own words for kinds of failures. They are added to the
