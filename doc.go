@@ -256,26 +256,45 @@
 // With a MeterProvider in resilience.Builder and failover.Policy, and by the
 // OpenTelemetry GenAI conventions where they have a name:
 //
-//	gen_ai.client.operation.duration             histogram  s           a call, its retries and its body included
-//	gen_ai.client.operation.time_to_first_chunk  histogram  s           a call's start to its stream's first data event
-//	surefoot.circuit_breaker.state               gauge                  0 closed, 1 half-open, 2 open; the worst of a provider's
-//	surefoot.limits.held_keys                    gauge      {key}       accounts and models that are held by a limit, by kind
-//	surefoot.client.empty_responses              counter    {response}  answers with nothing in them, or in no known form
-//	surefoot.client.accepted                     counter    {response}  tickets: the work is to be done later
-//	surefoot.client.retries                      counter    {retry}     attempts after a call's first
-//	surefoot.client.rejections                   counter    {call}      calls that a breaker, a hold or a full provider did not let through
-//	surefoot.client.incomplete_streams           counter    {stream}    streams that broke off, stalled or reported an error
-//	surefoot.client.resumes                      counter    {stream}    streams that broke off and were asked for again
-//	surefoot.failover.attempts                   counter    {attempt}   targets that were tried or passed over
-//	surefoot.failover.calls                      counter    {call}      calls through chains, by who answered
+//	gen_ai.client.inference.duration                        histogram  s           a call, its retries and its body included
+//	gen_ai.client.embeddings.duration                       histogram  s           the same, of a call for embeddings
+//	gen_ai.client.inference.time_to_first_chunk             histogram  s           a call's start to its stream's first data event
+//	gen_ai.client.inference.time_per_output_chunk           histogram  s           a stream's data event to the next
+//	gen_ai.client.inference.usage.input_tokens              counter    {token}     input, cached tokens included
+//	gen_ai.client.inference.usage.output_tokens             counter    {token}     output, reasoning included
+//	gen_ai.client.inference.usage.cache_read.input_tokens   counter    {token}     input read from a provider's cache
+//	gen_ai.client.inference.usage.cache_write.input_tokens  counter    {token}     input written to it
+//	gen_ai.client.inference.usage.reasoning.output_tokens   counter    {token}     output spent on reasoning
+//	gen_ai.client.inference.operation.input_tokens          histogram  {token}     a call's input
+//	gen_ai.client.inference.operation.output_tokens         histogram  {token}     a call's output
+//	gen_ai.client.operation.duration                        histogram  s           old: inference.duration and embeddings.duration
+//	gen_ai.client.operation.time_to_first_chunk             histogram  s           old: inference.time_to_first_chunk
+//	surefoot.circuit_breaker.state                          gauge                  0 closed, 1 half-open, 2 open; the worst of a provider's
+//	surefoot.limits.held_keys                               gauge      {key}       accounts and models that are held by a limit, by kind
+//	surefoot.client.empty_responses                         counter    {response}  answers with nothing in them, or in no known form
+//	surefoot.client.accepted                                counter    {response}  tickets: the work is to be done later
+//	surefoot.client.retries                                 counter    {retry}     attempts after a call's first
+//	surefoot.client.rejections                              counter    {call}      calls that a breaker, a hold or a full provider did not let through
+//	surefoot.client.incomplete_streams                      counter    {stream}    streams that broke off, stalled or reported an error
+//	surefoot.client.resumes                                 counter    {stream}    streams that broke off and were asked for again
+//	surefoot.failover.attempts                              counter    {attempt}   targets that were tried or passed over
+//	surefoot.failover.calls                                 counter    {call}      calls through chains, by who answered
 //
-// One record a call, never one an attempt; the histograms leave out calls of
+// The GenAI conventions have moved and renamed what they define; all of it is in
+// development. resilience.Builder.Conventions chooses between the old names, the
+// new ones and both; where it says nothing, OTEL_SEMCONV_STABILITY_OPT_IN with
+// gen_ai_latest_experimental stands for the new ones, and both is the default
+// until the next minor version. Tokens are what the upstream says (Call.Usage),
+// of failed calls too, and nothing where it says nothing; gen_ai.token.modality of
+// usage is unknown. Embeddings have no counters of tokens.
+//
+// One record a call, never one an attempt; the gen_ai metrics leave out calls of
 // an unknown format. All but surefoot.failover.calls have
 // surefoot.provider.name, the configured name, and those of a stack
-// gen_ai.request.model where the request names one. The histograms have
+// gen_ai.request.model where the request names one. Those of gen_ai have
 // gen_ai.operation.name (by the format), gen_ai.provider.name (by
-// resilience.Builder.ProviderType, else by the format) and
-// gen_ai.request.stream. surefoot.limit.kind of held_keys is rate, quota or
+// resilience.Builder.ProviderType, else by the format) and, where they measure
+// time, gen_ai.request.stream. surefoot.limit.kind of held_keys is rate, quota or
 // billing, each 0 where nothing is held; limits.hold: false leaves them out. A disabled breaker has no state, and a stack that was
 // dropped has none once it is collected: a MeterProvider does not keep it.
 //

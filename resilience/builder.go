@@ -62,6 +62,12 @@ type Builder struct {
 	Nested bool
 	// MeterProvider receives the metrics. Nil: none.
 	MeterProvider metric.MeterProvider
+	// Conventions says by which names of the OpenTelemetry GenAI conventions calls
+	// are measured: [ConventionsOld], [ConventionsNew] or [ConventionsBoth]. "":
+	// the new ones where OTEL_SEMCONV_STABILITY_OPT_IN has
+	// gen_ai_latest_experimental, else both until the next minor version, and from
+	// then on the new ones.
+	Conventions string
 	// Logger receives the lines that the package documentation lists. Nil:
 	// silent.
 	Logger *slog.Logger
@@ -118,7 +124,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	t.limits.init(p.Limits)
 	t.stack(base, b)
 	var err error
-	if t.metrics, err = newMetrics(b.MeterProvider, b.ProviderType, t); err != nil {
+	if t.metrics, err = newMetrics(b.MeterProvider, b.Conventions, b.ProviderType, t); err != nil {
 		return nil, fmt.Errorf("resilience: metrics of provider %s: %w", provider, err)
 	}
 	return t, nil

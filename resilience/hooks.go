@@ -232,6 +232,7 @@ func (c *call) OnFirst() {
 		c.rec.FirstEvent = c.t.now().Sub(c.rec.Start)
 	}
 	c.mu.Unlock()
+	c.chunks = c.t.metrics.clock(c, c.t.now())
 	c.permit.FirstEvent()
 }
 

@@ -35,8 +35,7 @@ type metrics struct {
 	vendor   string
 	models   labels
 
-	duration   metric.Float64Histogram
-	firstChunk metric.Float64Histogram
+	genAI
 	emptied    metric.Int64Counter
 	accepted   metric.Int64Counter
 	retries    metric.Int64Counter
@@ -45,9 +44,13 @@ type metrics struct {
 	resumes    metric.Int64Counter
 }
 
-func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*metrics, error) {
+func newMetrics(mp metric.MeterProvider, chosen, providerType string, t *Transport) (*metrics, error) {
 	if mp == nil {
 		return nil, nil
+	}
+	old, latest, err := conventions(chosen)
+	if err != nil {
+		return nil, err
 	}
 	m := &metrics{
 		provider: attribute.String("surefoot.provider.name", t.provider),
@@ -57,8 +60,7 @@ func newMetrics(mp metric.MeterProvider, providerType string, t *Transport) (*me
 		m.vendor = providerType
 	}
 	b := instruments{meter: mp.Meter(meterName)}
-	m.duration = b.seconds("gen_ai.client.operation.duration", "Duration of a call, its retries and its body included.")
-	m.firstChunk = b.seconds("gen_ai.client.operation.time_to_first_chunk", "Time from a call's start to the first data event of its stream.")
+	m.genAI = b.genAI(old, latest)
 	m.emptied = b.counter("surefoot.client.empty_responses", "{response}", "Answers with nothing in them, or in no known form, by kind.")
 	m.accepted = b.counter("surefoot.client.accepted", "{response}", "Answers that are a ticket for work to be done later.")
 	m.retries = b.counter("surefoot.client.retries", "{retry}", "Attempts after the first of a call.")
@@ -146,23 +148,7 @@ func (m *metrics) ended(c *call, rec Call) {
 	if op == "" {
 		return
 	}
-	ctx := context.WithoutCancel(c.caller)
-	attrs := append(make([]attribute.KeyValue, 0, 6),
-		m.provider,
-		attribute.String("gen_ai.operation.name", op),
-		attribute.String("gen_ai.provider.name", m.vendorOf(rec.Format)),
-		attribute.Bool("gen_ai.request.stream", rec.Stream),
-	)
-	if rec.Model != "" {
-		attrs = append(attrs, m.model(rec.Model))
-	}
-	if rec.FirstEvent > 0 {
-		m.firstChunk.Record(ctx, rec.FirstEvent.Seconds(), metric.WithAttributes(attrs...))
-	}
-	if rec.Reason != "" {
-		attrs = append(attrs, errorType(rec.Reason))
-	}
-	m.duration.Record(ctx, rec.Duration.Seconds(), metric.WithAttributes(attrs...))
+	m.measure(c, rec, op)
 }
 
 func (m *metrics) empty(c *call, reason string) {

@@ -110,6 +110,20 @@ func (h histogram) Record(_ context.Context, _ float64, o ...metric.RecordOption
 	h.m.add(h.name, metric.NewRecordConfig(o).Attributes())
 }
 
+type tokenHistogram struct {
+	noop.Int64Histogram
+	m    *meter
+	name string
+}
+
+func (h tokenHistogram) Record(_ context.Context, _ int64, o ...metric.RecordOption) {
+	h.m.add(h.name, metric.NewRecordConfig(o).Attributes())
+}
+
+func (m *meter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	return tokenHistogram{m: m, name: name}, m.fail
+}
+
 type counter struct {
 	noop.Int64Counter
 	m    *meter
@@ -208,7 +222,7 @@ func TestMetricsOfACall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr, m := metered(t, resilience.Builder{Base: delayed{play(c.base...)}}, quick())
+				tr, m := metered(t, resilience.Builder{Base: delayed{play(c.base...)}, Conventions: resilience.ConventionsOld}, quick())
 				_, _, _ = do(t, tr, chat(t, t.Context(), c.req))
 				assert.Equal(t, c.want, m.take())
 			})

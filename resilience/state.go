@@ -35,6 +35,7 @@ type call struct {
 	permit      breaker.Permit
 	place       place
 	open        *breaker.OpenError // written before the response is handed out
+	chunks      *chunkClock        // nil: nobody measures the events; used by who reads the stream
 
 	*exchange      // nil until it goes on to its provider
 	limited   bool // exchange.limit is open

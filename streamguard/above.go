@@ -26,6 +26,10 @@ type Call interface {
 	// OnStream is called for an answer that is a stream, asked for or not, before
 	// it is held back.
 	OnStream()
+	// Chunks reports whether OnChunk is to be called, for each data event behind
+	// a stream's first, where it is judged. It must be quick.
+	Chunks() bool
+	OnChunk()
 	// OnFirst, OnEnd and OnVerdict are called as those of [Guard].
 	OnFirst()
 	OnEnd(End)
@@ -61,6 +65,8 @@ func (h *holder) onFirst() {
 		layer.Hook(h.g.Logger, "OnFirst", func() { h.g.OnFirst(h.req) })
 	}
 }
+
+func (h *holder) onChunk() { layer.Hook(h.g.Logger, "OnChunk", h.call.OnChunk) }
 
 func (h *holder) onEnd(end End) {
 	switch {

@@ -224,6 +224,8 @@ func (a above) call(*http.Request) sg.Call { return a }
 func (a above) Inspect() wire.Request { return a.Request }
 func (above) Lenient() bool           { return false }
 func (above) OnStream()               {}
+func (above) Chunks() bool            { return false }
+func (above) OnChunk()                {}
 func (above) Resume(r *http.Request, base http.RoundTripper) (*http.Response, error) {
 	return base.RoundTrip(r)
 }

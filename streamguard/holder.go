@@ -20,6 +20,7 @@ type holder struct {
 	first    *firstEvent // nil without a limit
 	seen     bool        // a data event came
 	kept     bool        // the vendor keeps the stream, see [wire.Request.Resumable]
+	chunked  bool        // the call hears of each data event
 	comments int32       // bytes of comments that HoldComplete holds
 }
 
@@ -37,6 +38,7 @@ func (h *holder) load(read opening) {
 	h.st = h.format.NewStream(o)
 	h.resumes = h.kept && h.g.Policy.Resume == ResumeOn
 	h.endless = h.st.Complete()
+	h.chunked = h.call != nil && h.call.Chunks()
 	h.strip = h.g.Policy.StripComments
 	h.chunk().b = read.head
 	h.src.err = read.err
@@ -52,6 +54,8 @@ func (h *holder) note(m wire.Mark) {
 		h.seen = true
 		h.first.stop()
 		h.onFirst()
+	} else if h.chunked && m&wire.MarkData != 0 {
+		h.onChunk()
 	}
 	if h.src.pace != nil && m&wire.MarkContent != 0 {
 		h.src.pace.heard(h.st.Said())

@@ -19,7 +19,7 @@ type exporter struct {
 }
 
 // newExporter spells the names that dashboard.json and alerts.yaml use:
-// gen_ai.client.operation.duration is gen_ai_client_operation_duration_seconds.
+// gen_ai.client.inference.duration is gen_ai_client_inference_duration_seconds.
 func newExporter() (*exporter, error) {
 	reg := prometheus.NewRegistry()
 	reader, err := otelprom.New(

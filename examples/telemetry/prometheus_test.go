@@ -37,7 +37,8 @@ func scraped(t *testing.T) names {
 		exp, err := newExporter()
 		require.NoError(t, err)
 		defer func() { require.NoError(t, exp.close()) }()
-		alive := play(t, exp, resilience.Builder{})
+		// What the dashboard and the alerts need are the new names alone.
+		alive := play(t, exp, resilience.Builder{Conventions: resilience.ConventionsNew})
 		require.NoError(t, scrape(&text, exp))
 		runtime.KeepAlive(alive)
 	})
@@ -96,7 +97,7 @@ func TestScrape(t *testing.T) {
 	assert.Contains(t, text.String(), `surefoot_circuit_breaker_state{surefoot_provider_name="eu"} 0`)
 	got := parse(t, &text)
 	assert.Equal(t, map[string]bool{"m1": true, "_OTHER": true, "quote \" \\ line \n": true},
-		got["gen_ai_client_operation_duration_seconds_count"]["gen_ai_request_model"])
+		got["gen_ai_client_inference_duration_seconds_count"]["gen_ai_request_model"])
 	runtime.KeepAlive(tr)
 }
 
@@ -132,7 +133,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"Empty answers", "Answers without usage", "Circuit breaker", "Cut streams by reason", "Failover share", "Retry share"} {
+	for _, want := range []string{"Empty answers", "Answers without usage", "Circuit breaker", "Cut streams by reason", "Failover share", "Retry share", "Tokens a minute"} {
 		assert.Contains(t, titles, want)
 	}
 	for _, v := range d.Templating.List {

@@ -105,7 +105,10 @@ func scenes() []scene {
 		{name: "messages", path: "/v1/messages", script: list(up.OK("hi"))},
 		{name: "azure", kind: "azure", script: list(up.OK("hi"))},
 		{name: "completions", path: "/v1/completions", body: `{"model":"m1","prompt":"hi"}`, script: list(up.OK("hi"))},
+		{name: "tokens", script: list(up.Body("application/json", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":40,`+
+			`"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":20},"completion_tokens_details":{"reasoning_tokens":30}}}`))},
 		{name: "embeddings", path: "/v1/embeddings", body: `{"model":"m1","input":"hi"}`, script: list(up.OK("hi"))},
+		{name: "embeddings fail", path: "/v1/embeddings", body: `{"model":"m1","input":"hi"}`, script: list(up.Status(400))},
 		{name: "unknown format", path: "/v1/files", script: list(up.OK("hi"), up.Status(503)), calls: 2},
 		{name: "no model", body: `{"messages":[]}`, script: list(up.OK("hi"))},
 		{name: "passthrough", script: list(up.Empty()), context: func(ctx context.Context) (context.Context, context.CancelFunc) {
