@@ -78,9 +78,14 @@ func (h *holder) resumed(err error) bool {
 		return false
 	}
 	ctx, cancel := context.WithCancel(h.req.Context())
+	taken := false
+	defer func() {
+		if !taken { // the upstream may have panicked
+			cancel()
+		}
+	}()
 	body := h.reopen(ctx, cancel, at)
 	if body == nil {
-		cancel()
 		return false
 	}
 	if h.c != nil { // half of an event, which comes again
@@ -94,6 +99,7 @@ func (h *holder) resumed(err error) bool {
 		_ = body.Close()
 		return false
 	}
+	taken = true
 	return true
 }
 

@@ -2,6 +2,7 @@ package streamguard_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,7 +26,7 @@ func TestAStreamCutAnywhereIsWhole(t *testing.T) {
 		for eolName, eol := range map[string]string{"LF": "\n", "CRLF": "\r\n", "CR": "\r"} {
 			for endName, end := range map[string]error{"FIN": io.EOF, "reset": errReset} {
 				for _, hold := range []string{"", sg.HoldFirstContent, sg.HoldComplete} {
-					if hold != "" && eol != "\r\n" {
+					if hold != "" && eol != "\r\n" || end != io.EOF && eol != "\n" {
 						continue
 					}
 					t.Run(strings.Join([]string{name, eolName, endName, hold}, " "), func(t *testing.T) {
@@ -376,4 +377,57 @@ func TestTheSameAgainAndAgain(t *testing.T) {
 			require.Len(t, k.asks, 3, "%s %d", name, n)
 		}
 	}
+}
+
+// An answer whose first event is too large to hold, for what it was told to do,
+// says what it is called, too. Cut in that event, it has not said it yet.
+func TestALargeFirstEvent(t *testing.T) {
+	t.Parallel()
+	for _, hold := range []string{"", sg.HoldFirstContent, sg.HoldComplete} {
+		for n, asks := range map[int]int{0: 1, 1: 2, 4: 2} {
+			k := responsesKeeper("\n")
+			k.events[0] = strings.Replace(k.events[0], `"object"`, `"instructions":"`+strings.Repeat("那", 100<<10)+`","object"`, 1)
+			k.cuts, k.end = []int{len(strings.Join(k.events[:n], "")) + 9}, io.EOF
+			if n == 0 {
+				k.cuts[0] = 90 << 10
+			}
+			p := resumeOn
+			p.HoldUntil = hold
+			got, err := k.read(t, p, false)
+			assert.Len(t, k.asks, asks, "%q %d", hold, n)
+			if asks == 1 {
+				if hold == sg.HoldComplete { // no event came: a 502
+					assert.Contains(t, got, "empty stream")
+					continue
+				}
+				require.Error(t, err, "%q %d", hold, n)
+				continue
+			}
+			require.NoError(t, err, "%q %d", hold, n)
+			assert.True(t, got == k.whole(), "%q %d", hold, n)
+		}
+	}
+}
+
+// A transport that panics while the rest is looked for panics through Read, and
+// what had been begun is ended.
+func TestAPanicInAReconnect(t *testing.T) {
+	t.Parallel()
+	k := responsesKeeper("\n")
+	k.cuts, k.end = []int{len(strings.Join(k.events[:5], ""))}, io.EOF
+	var asked context.Context
+	rt := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet {
+			asked = r.Context()
+			panic("base")
+		}
+		return k.RoundTrip(r)
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://x"+k.post, strings.NewReader(k.background))
+	require.NoError(t, err)
+	resp, err := stack(rt, resumeOn).guard.RoundTrip(req)
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "base", func() { _, _ = io.ReadAll(resp.Body) })
+	require.Error(t, asked.Err())
+	require.NoError(t, resp.Body.Close())
 }

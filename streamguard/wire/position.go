@@ -148,7 +148,7 @@ func isID(id []byte) bool {
 		return false
 	}
 	for _, c := range id {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.~:", rune(c)) {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.~:=+@", rune(c)) {
 			return false
 		}
 	}

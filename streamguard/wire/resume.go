@@ -54,7 +54,7 @@ func (f *Format) Resumption(ctx context.Context, req *http.Request, at Resume, r
 	if req.Method != http.MethodGet {
 		u.Path += "/" + at.ID
 		if u.RawPath != "" {
-			u.RawPath += "/" + at.ID // see isID: nothing in it is escaped
+			u.RawPath += "/" + at.ID // see isID: nothing in it needs to be escaped
 		}
 	}
 	where := at.EventID
