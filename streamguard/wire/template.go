@@ -16,9 +16,13 @@ type template struct {
 	counter int                       // which hole says where in the stream the event stands, -1 for none
 	at      struct{ from, to uint32 } // of the value there in the event that matched last
 
+	usageAt int    // which hole is a usage, -1 for none
+	usage   []byte // that of the event that matched last
+
 	text     span // the content in the data of the event at hand
 	neutral  [maxNeutral]span
 	neutrals int
+	used     int // which of these is a usage, from 1 on
 	counted  int // which of these says where the event stands, from 1 on
 }
 
@@ -29,6 +33,7 @@ const (
 	// maxTemplate bounds what is kept of an event.
 	maxTemplate = 4 << 10
 	maxNeutral  = 2
+	maxUsage    = 1 << 10 // bounds the usage that is kept of an event
 	usualEvent  = 320
 	// holeDepth stands for how deep a value may lie already. It is too much, so
 	// that a value that nests too deeply is never taken for valid.
@@ -67,7 +72,7 @@ func (t *template) counting(p *parser) []byte {
 }
 
 // begin forgets what was noted of another event.
-func (t *template) begin() { t.text, t.neutrals, t.counted = span{}, 0, 0 }
+func (t *template) begin() { t.text, t.neutrals, t.counted, t.used = span{}, 0, 0, 0 }
 
 // inChunk is the head of a template that is not of a whole frame.
 const inChunk = -1
@@ -85,7 +90,7 @@ func (t *template) remember(ev []byte, at int) {
 		t.buf = make([]byte, 0, len(ev))
 	}
 	t.buf, t.holes, t.content, t.counter = t.buf[:0], 0, -1, -1
-	t.head = 0
+	t.head, t.usageAt = 0, -1
 	done := 0
 	for i := 0; i <= t.neutrals; i++ {
 		if t.content < 0 && (i == t.neutrals || t.neutral[i].from > t.text.from) {
@@ -95,6 +100,9 @@ func (t *template) remember(ev []byte, at int) {
 		if i < t.neutrals {
 			if i+1 == t.counted {
 				t.counter = t.holes
+			}
+			if i+1 == t.used {
+				t.usageAt = t.holes
 			}
 			done = t.cut(ev, done, at, t.neutral[i])
 		}
@@ -155,6 +163,9 @@ func (t *template) matches(ev []byte) bool {
 			}
 			if k == t.counter {
 				t.at.from, t.at.to = uint32(i), uint32(end) //nolint:gosec // an event that is held is short
+			}
+			if k == t.usageAt && end-i <= maxUsage {
+				t.usage = append(t.usage[:0], ev[i:end]...)
 			}
 			i = end
 		}

@@ -25,6 +25,7 @@ const (
 	readBeside // the input: Anthropic and Bedrock
 	wroteBeside
 	thoughtBeside // the output: Google
+	toolsBeside   // the input: what Google's own tools gave the model
 	kindsOfTokens
 )
 
@@ -46,6 +47,7 @@ var tokenNames = [kindsOfTokens][]string{
 	readBeside:    {"cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount"},
 	wroteBeside:   {"cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount"},
 	thoughtBeside: {"thoughtsTokenCount", "total_thought_tokens", "total_reasoning_tokens"},
+	toolsBeside:   {"toolUsePromptTokenCount", "total_tool_use_tokens"},
 }
 
 // usageDetails are the members in which parts of a number stand.
@@ -64,7 +66,7 @@ func (u *Usage) read(raw []byte) {
 
 func (t *tokens) usage() Usage {
 	return Usage{
-		Input:      t[inputTokens] + t[readBeside] + t[wroteBeside],
+		Input:      t[inputTokens] + t[readBeside] + t[wroteBeside] + t[toolsBeside],
 		CacheRead:  t[cacheRead] + t[readBeside],
 		CacheWrite: t[cacheWrite] + t[wroteBeside],
 		Output:     t[outputTokens] + t[thoughtBeside],
@@ -169,7 +171,15 @@ func (c *counter) alone(p *parser) bool {
 
 // Usage returns what the stream has said so far that it takes, nil where it has
 // said nothing. It changes while the stream goes on.
-func (s *Stream) Usage() *Usage { return s.usage }
+func (s *Stream) Usage() *Usage {
+	if t := &s.template; len(t.usage) > 0 { // of an event that was not parsed
+		var u Usage
+		u.read(t.usage)
+		s.addUsage(u)
+		t.usage = t.usage[:0]
+	}
+	return s.usage
+}
 
 // addUsage takes numbers up.
 func (s *Stream) addUsage(u Usage) {
@@ -205,6 +215,9 @@ func (s *Stream) heedlessUsage(p *parser) {
 	s.template.heedless(p)
 	if p.bad {
 		return
+	}
+	if t := &s.template; t.neutrals > 0 && t.neutral[t.neutrals-1].from == from {
+		t.used = t.neutrals
 	}
 	var u Usage
 	u.read(p.b[from:p.i])

@@ -35,6 +35,8 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 			wire.Usage{Input: 240, CacheRead: 200, CacheWrite: 30, Output: 5}},
 		"Gemini": {wire.Gemini, `{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":40,"cachedContentTokenCount":8,"candidatesTokenCount":5,"thoughtsTokenCount":20,"totalTokenCount":65}}`,
 			wire.Usage{Input: 40, CacheRead: 8, Output: 25, Reasoning: 20}},
+		"Gemini's tools": {wire.Gemini, `{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":40,"toolUsePromptTokenCount":100,"candidatesTokenCount":5,"totalTokenCount":145}}`,
+			wire.Usage{Input: 140, Output: 5}},
 		"interactions": {wire.Interactions, `{"object":"interaction","status":"completed","outputs":[{}],"usage":{"total_input_tokens":7,"total_output_tokens":20,"total_tokens":49,"total_thought_tokens":22,"total_cached_tokens":3}}`,
 			wire.Usage{Input: 7, CacheRead: 3, Output: 42, Reasoning: 22}},
 		"Ollama":    {wire.Ollama, `{"message":{"content":"x"},"done":true,"prompt_eval_count":26,"eval_count":298,"eval_duration":5}`, wire.Usage{Input: 26, Output: 298}},
@@ -62,8 +64,11 @@ func TestUsageOfStreams(t *testing.T) {
 		"chat, every chunk": {wire.Chat, `data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":9,"completion_tokens":1}}` + "\n\n" +
 			`data: {"choices":[{"index":0,"delta":{"content":"b"}}],"usage":{"prompt_tokens":9,"completion_tokens":2}}` + "\n\n" +
 			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":3}}` + "\n\n", wire.Usage{Input: 9, Output: 3}},
-		"chat, none": {wire.Chat, cHe, wire.Usage{}},
-		"Groq":       {wire.Chat, cHe + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r","usage":{"prompt_tokens":4,"completion_tokens":5}}}` + "\n\n", wire.Usage{Input: 4, Output: 5}},
+		"chat, every chunk, cut": {wire.Chat, `data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":9,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"index":0,"delta":{"content":"b"}}],"usage":{"prompt_tokens":9,"completion_tokens":2}}` + "\n\n" + `data: {"choices":[{"index":0,"delta":{"content":"c"}}],"usage":{"prompt_tokens":9,"completion_tokens":3}}` + "\n\n" + `data: {"choices":[{"index":0,"delta":{"content":"d"}}],"usage":{"prompt_tokens":9,"completion_tokens":4}}` + "\n\n", wire.Usage{Input: 9, Output: 4}},
+		"Gemini, cut":            {wire.Gemini, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}],\"usageMetadata\":{\"promptTokenCount\":4,\"candidatesTokenCount\":1}}\n\n" + "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]}}],\"usageMetadata\":{\"promptTokenCount\":4,\"candidatesTokenCount\":2}}\n\n" + "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"c\"}]}}],\"usageMetadata\":{\"promptTokenCount\":4,\"candidatesTokenCount\":3}}\n\n" + "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"d\"}]}}],\"usageMetadata\":{\"promptTokenCount\":4,\"candidatesTokenCount\":4}}\n\n", wire.Usage{Input: 4, Output: 4}},
+		"DashScope, cut":         {wire.DashScope, event("result", `{"output":{"text":"a","finish_reason":"null"},"usage":{"input_tokens":3,"output_tokens":1}}`) + event("result", `{"output":{"text":"b","finish_reason":"null"},"usage":{"input_tokens":3,"output_tokens":2}}`) + event("result", `{"output":{"text":"c","finish_reason":"null"},"usage":{"input_tokens":3,"output_tokens":3}}`) + event("result", `{"output":{"text":"d","finish_reason":"null"},"usage":{"input_tokens":3,"output_tokens":4}}`), wire.Usage{Input: 3, Output: 4}},
+		"chat, none":             {wire.Chat, cHe, wire.Usage{}},
+		"Groq":                   {wire.Chat, cHe + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r","usage":{"prompt_tokens":4,"completion_tokens":5}}}` + "\n\n", wire.Usage{Input: 4, Output: 5}},
 		"messages": {wire.Messages, event("message_start", `{"type":"message_start","message":{"id":"m","content":[],"usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":1}}}`) +
 			event("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":15}}`), wire.Usage{Input: 15, CacheRead: 5, Output: 15}},
 		"messages, cut": {wire.Messages, event("message_start", `{"type":"message_start","message":{"id":"m","content":[],"usage":{"input_tokens":10,"output_tokens":1}}}`), wire.Usage{Input: 10, Output: 1}},
