@@ -1,6 +1,7 @@
 package streamguard_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -90,4 +91,31 @@ func TestBytesThatComeWithTheIdleTimeoutDoNotHideIt(t *testing.T) {
 		var timeout *ending.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 	})
+}
+
+// Many a transport that is not net/http's leaves the length of an answer alone:
+// 0 says as little as -1 does once a byte has come, whatever the label, and a
+// length that was too small says nothing more either (contract 6.6).
+func TestALengthThatIsWrongDoesNotSwitchTheIdleTimeoutOff(t *testing.T) {
+	t.Parallel()
+	for name, label := range map[string]string{"unlabelled": "", "labelled": "application/octet-stream", "a stream": "text/event-stream"} {
+		for _, length := range []int64{-1, 0, 1} {
+			t.Run(fmt.Sprintf("%s, length %d", name, length), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := stack(roundTripper(func(req *http.Request) (*http.Response, error) {
+						resp, err := answer(label, script(part{data: "a"}, part{data: "b"}, part{hang: true}))(req)
+						resp.ContentLength = length
+						return resp, err
+					}), idle200)
+					start := time.Now()
+					_, got, err := r.readAll(t, request(t, t.Context(), "http://up/files/1", ""))
+					var timeout *ending.TimeoutError
+					require.ErrorAs(t, err, &timeout)
+					assert.Equal(t, "idle_timeout", timeout.What)
+					assert.Equal(t, "ab", got)
+					assert.Equal(t, 200*time.Millisecond, time.Since(start))
+				})
+			})
+		}
+	}
 }
