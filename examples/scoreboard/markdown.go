@@ -45,7 +45,8 @@ The sums are of the sixteen, without %s.
 failoverbench itself, run over a small gateway on an earlier version of this library, gave a chain of defaults
 6 pass, 3 partial, 5 safe and 2 fail: one pass less and one fail more than here, and not said of which fault. Played by
 these rules that earlier version has 7, 3, 5, 1 as well, so it is one of the faults that is made otherwise there.
-openai-python has no fail there.
+It is hardly 11 with the connection kept open: nobody here would end that within 8 s, and openai-python has no fail
+there. 15 is possible: with the open time of 30 s, calls whose rhythm differs from 4 s can find the primary too late.
 
 ## What keeps surefoot from a pass
 
