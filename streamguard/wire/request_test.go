@@ -242,7 +242,7 @@ func FuzzReadContent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		whole := read(wire.Request{}, "", string(b))
-		for cut := range b {
+		for cut := 0; cut < len(b); cut += 1 + len(b)/512 { // each reads what is left
 			_ = read(wire.Request{}, "", string(b[:cut])) // must not panic
 			if !wire.FollowsAlike(b[cut:]) {
 				t.Fatalf("%q: the reader of bindings ends elsewhere", b[cut:])
