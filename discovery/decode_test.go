@@ -3,10 +3,10 @@ package discovery_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -129,7 +129,7 @@ func TestListIsBoundedOverItsPages(t *testing.T) {
 			_, _, err := listing(t, "gemini", func() io.Reader {
 				n++
 				list := strings.TrimSuffix(strings.Repeat(tc.entry+",", tc.n), ",")
-				return strings.NewReader(fmt.Sprintf(`{"x":%q,"models":[%s],"nextPageToken":"t%d"}`, tc.filler, list, n))
+				return strings.NewReader(`{"x":"` + tc.filler + `","models":[` + list + `],"nextPageToken":"t` + strconv.Itoa(n) + `"}`)
 			})
 			require.ErrorContains(t, err, tc.word)
 			assert.Less(t, n, 10)

@@ -127,7 +127,11 @@ func relayed(t *testing.T, path string, p sg.Policy, body io.Reader, size int) (
 func TestNoEndMarkBehindAFailure(t *testing.T) {
 	for name, f := range failings {
 		t.Run(name, func(t *testing.T) {
-			for _, filling := range []string{"", strings.Repeat("A", 200<<10)} {
+			for _, filling := range []string{"", strings.Repeat("A", 100<<10)} {
+				sizes := []int{100, 4096, 1 << 20}
+				if filling != "" {
+					sizes = sizes[1:]
+				}
 				var all strings.Builder
 				for _, mark := range f.marks {
 					m := mark(filling)
@@ -135,7 +139,7 @@ func TestNoEndMarkBehindAFailure(t *testing.T) {
 						m = strings.ReplaceAll(m, "A", " ")
 					}
 					check := func(marks string) {
-						for _, size := range []int{100, 4096, 1 << 20} {
+						for _, size := range sizes {
 							for way, body := range ways(f.begun+marks, len(filling) > 0) {
 								got, r, err := relayed(t, f.path, sg.Policy{}, body, size)
 								require.True(t, f.begun == got, "%s, %d at a time: %.300q", way, size, got)
