@@ -32,26 +32,42 @@ const (
 // tokens are the numbers as they stand.
 type tokens [kindsOfTokens]int64
 
-var tokenNames = [kindsOfTokens][]string{
-	inputTokens: {
-		"prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "total_input_tokens", "inputTokenCount",
-		"prompt_eval_count", "tokens_evaluated",
-	},
-	outputTokens: {
-		"completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "total_output_tokens", "outputTokenCount",
-		"eval_count", "tokens_predicted",
-	},
-	cacheRead:     {"cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "total_cached_tokens", "num_cached_tokens"},
-	cacheWrite:    {"cache_write_tokens"},
-	reasoning:     {"reasoning_tokens"},
-	readBeside:    {"cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount"},
-	wroteBeside:   {"cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount"},
-	thoughtBeside: {"thoughtsTokenCount", "total_thought_tokens", "total_reasoning_tokens"},
-	toolsBeside:   {"toolUsePromptTokenCount", "total_tool_use_tokens"},
+// kindOfTokens returns what a member's number means, kindsOfTokens for one that
+// is none.
+func kindOfTokens(name []byte) int {
+	switch string(name) {
+	case "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "total_input_tokens", "inputTokenCount",
+		"prompt_eval_count", "tokens_evaluated":
+		return inputTokens
+	case "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "total_output_tokens", "outputTokenCount",
+		"eval_count", "tokens_predicted":
+		return outputTokens
+	case "cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "total_cached_tokens", "num_cached_tokens":
+		return cacheRead
+	case "cache_write_tokens":
+		return cacheWrite
+	case "reasoning_tokens":
+		return reasoning
+	case "cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount":
+		return readBeside
+	case "cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount":
+		return wroteBeside
+	case "thoughtsTokenCount", "total_thought_tokens", "total_reasoning_tokens":
+		return thoughtBeside
+	case "toolUsePromptTokenCount", "total_tool_use_tokens":
+		return toolsBeside
+	}
+	return kindsOfTokens
 }
 
-// usageDetails are the members in which parts of a number stand.
-var usageDetails = []string{"prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details", "tokens"}
+// holdsDetails reports whether parts of a number stand in a member.
+func holdsDetails(name []byte) bool {
+	switch string(name) {
+	case "prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details", "tokens":
+		return true
+	}
+	return false
+}
 
 // read adds what the object of usage raw says; where a number was there before,
 // as in a stream that counts up, the larger one stands.
@@ -83,7 +99,7 @@ func (u *Usage) add(v Usage) {
 func (t *tokens) object(raw []byte, depth int) {
 	p := parse(raw)
 	for ok := p.object(); ok && p.member(); {
-		if depth == 0 && p.kind() == '{' && listed(usageDetails, p.name) {
+		if depth == 0 && p.kind() == '{' && holdsDetails(p.name) {
 			t.object(p.raw(), depth+1)
 			continue
 		}
@@ -93,13 +109,9 @@ func (t *tokens) object(raw []byte, depth int) {
 
 // number consumes a value, and keeps it if it is a number of tokens.
 func (t *tokens) number(p *parser) {
-	name := p.name
-	raw := p.raw()
-	for i := range tokenNames {
-		if listed(tokenNames[i], name) {
-			t[i] = max(t[i], count(raw))
-			return
-		}
+	kind := kindOfTokens(p.name)
+	if raw := p.raw(); kind < kindsOfTokens {
+		t[kind] = max(t[kind], count(raw))
 	}
 }
 
