@@ -47,8 +47,8 @@ func UserID(body []byte) string {
 
 // PromptStart returns a hash of how the conversation begins: the instructions and
 // the messages up to the first that is none of the system's, in any known format.
-// It is the same for every turn of the conversation, and "" where the request
-// has no prompt.
+// It is the same for every turn of the conversation, wherever the marks of a prompt
+// cache stand in it, and "" where the request has no prompt.
 func PromptStart(body []byte) string {
 	b := beginning{system: sha256.New(), prompt: sha256.New()}
 	if !b.read(body, 0) {
@@ -103,8 +103,43 @@ func (b *beginning) messages(list []byte) (found bool) {
 	return found
 }
 
+// addPart adds what a part of the conversation says.
 func addPart(h hash.Hash, raw []byte) {
-	_, _ = h.Write(raw) // never fails
+	p := parse(raw)
+	addValue(h, &p)
+	_, _ = h.Write([]byte{1}) // never fails
+}
+
+// addValue consumes a value and adds what it says. The marks of a prompt cache are
+// left out, since they move on with each turn; so are the brackets and "type":"text",
+// since an SDK writes a text as a block where it has to hang such a mark on it.
+func addValue(h hash.Hash, p *parser) {
+	switch p.kind() {
+	case '{':
+		for ok := p.object(); ok && p.member(); {
+			switch string(p.name) {
+			case "cache_control", "cachePoint":
+				p.skip()
+			case "type":
+				if raw := p.raw(); string(raw) != `"text"` {
+					addLeaf(h, raw)
+				}
+			default:
+				addValue(h, p)
+			}
+		}
+	case '[':
+		for ok := p.array(); ok && p.element(); {
+			addValue(h, p)
+		}
+	default:
+		addLeaf(h, p.raw())
+	}
+}
+
+// addLeaf adds a value and its end, a byte that stands in no JSON.
+func addLeaf(h hash.Hash, raw []byte) {
+	_, _ = h.Write(raw)
 	_, _ = h.Write([]byte{0})
 }
 

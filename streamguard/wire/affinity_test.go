@@ -76,3 +76,47 @@ func TestPromptStart(t *testing.T) {
 		assert.Empty(t, wire.PromptStart([]byte(none)), none)
 	}
 }
+
+// Where a cache's mark stands moves from turn to turn, and an SDK makes text a block
+// to hang it on: the conversation is the same. So it is
+// whatever the blanks.
+func TestPromptStartHeedsNoCacheMark(t *testing.T) {
+	for name, turns := range map[string][]string{
+		"messages": {
+			`{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"q","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`,
+			`{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":"a"},{"role":"user","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}]}]}`,
+			`{"system":[{"text":"s","type":"text"}],"messages":[{"role":"user","content":[{"cache_control":null,"text":"q","type":"text"}]}]}`,
+			`{"system":"s","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
+			`{"system": "s", "messages": [ {"role": "user", "content": [ {"type": "text", "text": "q"} ] } ] }`,
+		},
+		"chat": {
+			`{"messages":[{"role":"system","content":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"q"}]}`,
+			`{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":"a"}]}`,
+		},
+		"Converse": {
+			`{"system":[{"text":"s"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"q"},{"cachePoint":{"type":"default"}}]}]}`,
+			`{"system":[{"text":"s"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a"}]}]}`,
+		},
+	} {
+		for _, turn := range turns {
+			assert.Equal(t, wire.PromptStart([]byte(turns[0])), wire.PromptStart([]byte(turn)), "%s: %s", name, turn)
+		}
+	}
+	other := map[string]bool{}
+	for _, body := range []string{
+		`{"messages":[{"role":"user","content":"q"}]}`, `{"messages":[{"role":"user","content":"r"}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"q"},{"type":"text","text":"r"}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"qr"}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"v"}}]}]}`,
+		`{"messages":[{"role":"user","content":7}]}`,
+		`{"messages":[{"role":"system","content":"q"}]}`,
+	} {
+		hash := wire.PromptStart([]byte(body))
+		assert.NotEmpty(t, hash, body)
+		assert.False(t, other[hash], body)
+		other[hash] = true
+	}
+	deep := `{"messages":[{"role":"user","content":` + strings.Repeat("[", 20_000) + `}]}`
+	assert.NotPanics(t, func() { wire.PromptStart([]byte(deep)) })
+}

@@ -17,7 +17,9 @@ type Usage struct {
 // What a number in an object of usage means. Some vendors leave the cached part
 // out of the input, and the reasoning out of the output.
 const (
-	inputTokens = iota
+	inputTokens  = iota
+	promptTokens // the same in the chat format, where the cached part is in it
+	totalTokens  // shows what is beside what
 	outputTokens
 	cacheRead
 	cacheWrite
@@ -36,7 +38,11 @@ type tokens [kindsOfTokens]int64
 // is none.
 func kindOfTokens(name []byte) int {
 	switch string(name) {
-	case "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "total_input_tokens", "inputTokenCount",
+	case "prompt_tokens":
+		return promptTokens
+	case "total_tokens":
+		return totalTokens
+	case "input_tokens", "inputTokens", "promptTokenCount", "total_input_tokens", "inputTokenCount",
 		"prompt_eval_count", "tokens_evaluated":
 		return inputTokens
 	case "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "total_output_tokens", "outputTokenCount",
@@ -81,13 +87,27 @@ func (u *Usage) read(raw []byte) {
 }
 
 func (t *tokens) usage() Usage {
+	in, out := max(t[inputTokens], t[promptTokens]), t[outputTokens]
+	if beside := t[readBeside] + t[wroteBeside]; !t.hasCachedIn(in + out + beside) {
+		in += beside
+	}
+	if t[reasoning] > out || t[reasoning] > 0 && t[totalTokens] == in+out+t[reasoning] {
+		out += t[reasoning] // xAI
+	}
 	return Usage{
-		Input:      t[inputTokens] + t[readBeside] + t[wroteBeside] + t[toolsBeside],
-		CacheRead:  t[cacheRead] + t[readBeside],
-		CacheWrite: t[cacheWrite] + t[wroteBeside],
-		Output:     t[outputTokens] + t[thoughtBeside],
+		Input:      in + t[toolsBeside],
+		CacheRead:  max(t[cacheRead], t[readBeside]),
+		CacheWrite: max(t[cacheWrite], t[wroteBeside]),
+		Output:     out + t[thoughtBeside],
 		Reasoning:  t[reasoning] + t[thoughtBeside],
 	}
+}
+
+// hasCachedIn reports whether the cached part is in the input, although a member has
+// the name that stands for one beside it: gateways such as LiteLLM give OpenAI's
+// numbers under both vendors' names. all is the total if it is beside.
+func (t *tokens) hasCachedIn(all int64) bool {
+	return (t[promptTokens] > 0 || t[cacheRead] > 0) && t[totalTokens] != all
 }
 
 // add keeps of each number the larger one.
