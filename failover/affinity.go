@@ -42,8 +42,8 @@ type Affinity struct {
 // An AffinityKey returns what calls that belong together have in common, "" for a
 // call that belongs to none. ctx is the call's context. h is its header and body
 // its whole body, which must not be changed; both are nil for [Call], and the body
-// also where it is not in memory. It runs once for each chain that a call meets, by
-// several goroutines at the same time; one that panics counts as "".
+// also where it is not in memory. It runs once for each chain that a call of a model
+// meets, by several goroutines at the same time; one that panics counts as "".
 type AffinityKey func(ctx context.Context, h http.Header, body []byte) string
 
 // AffinityByCacheKey goes by the request's prompt_cache_key.
@@ -64,7 +64,8 @@ func AffinityByPrompt(_ context.Context, _ http.Header, body []byte) string {
 
 // AffinityByHeader goes by a header of the request.
 func AffinityByHeader(name string) AffinityKey {
-	return func(_ context.Context, h http.Header, _ []byte) string { return h.Get(name) }
+	name = http.CanonicalHeaderKey(name)
+	return func(_ context.Context, h http.Header, _ []byte) string { return anySpelling(h, name) }
 }
 
 type affinityKey struct{}
@@ -212,9 +213,11 @@ type attachment struct {
 	target int
 }
 
-// attach finds out which key the call has in this chain.
+// attach finds out which key the call has in this chain. What runs no model has no
+// prompt cache to be near, and creates what bound requests name later: it goes where
+// those do.
 func (w *walk) attach() {
-	if p := w.chain.pins; p != nil {
+	if p := w.chain.pins; p != nil && !w.plain {
 		if w.key = w.runner.affinity(w); w.key != "" {
 			w.hash = maphash.String(p.seed, w.key)
 		}
@@ -240,7 +243,7 @@ func (w *walk) attached() int {
 // settle takes down what an answer of a target means for the pin of the call's
 // key. faulty says that the chain moves on from it, or would.
 func (w *walk) settle(t *target, r *result, faulty bool) {
-	if w.key == "" || r.canceled || r.rejected {
+	if w.key == "" || r.canceled || r.rejected || r.reason == ReasonRequestError {
 		return
 	}
 	if r.ok {

@@ -28,6 +28,19 @@ func deleteHeader(h http.Header, name string) {
 	}
 }
 
+// anySpelling returns the first value of a header whose canonical name is given.
+func anySpelling(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	for key, v := range h {
+		if len(v) > 0 && http.CanonicalHeaderKey(key) == name {
+			return v[0]
+		}
+	}
+	return ""
+}
+
 // stripQuery returns raw without the pairs that drop picks, in their order and
 // with the bytes of the others unchanged.
 func stripQuery(raw string, drop func(key, value string) bool) string {

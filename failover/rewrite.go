@@ -35,7 +35,7 @@ func (x *exchange) request(l *leg) (*http.Request, error) {
 		out.Host = "" // the URL's
 	}
 	t.setHeader(out)
-	if name := t.AffinityHeader; name != "" && l.walk.key != "" && out.Header.Get(name) == "" {
+	if name := t.AffinityHeader; name != "" && l.walk.key != "" && anySpelling(out.Header, http.CanonicalHeaderKey(name)) == "" {
 		out.Header.Set(name, token(l.walk.key))
 	}
 	out.URL.RawQuery = setQuery(out.URL.RawQuery, t.Query)

@@ -150,7 +150,23 @@ func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	c.mu.Lock()
 	all := slices.Clone(c.attempts)
 	c.mu.Unlock()
-	if len(all) > 0 && all[0].Reason != "" {
+	if failedOver(all, r) {
 		layer.Hook(t.log, "OnFailover", func() { t.over(ctx, all) })
 	}
+}
+
+// failedOver reports whether the target that came first in a call did not answer it.
+// One that the configuration or the request rules out does not come first, and an
+// answer that goes straight back is one.
+func failedOver(all []Attempt, r *result) bool {
+	for i := range all {
+		switch all[i].Reason {
+		case ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried:
+			continue
+		case "":
+			return false
+		}
+		return !r.straight || i < len(all)-1
+	}
+	return false
 }
