@@ -8,11 +8,11 @@ import (
 	"github.com/surefoot-go/surefoot/resilience"
 )
 
-// The times to the first token are counted in bins of a fifth each, from 10 ms
-// on, so that a quantile is right to a tenth.
+// The times to the first token are counted in bins of a fifth each, from 1 ms to
+// a quarter of an hour, so that a quantile is right to a tenth.
 const (
-	firstBin  = 10 * time.Millisecond
-	bins      = 48
+	firstBin  = time.Millisecond
+	bins      = 80
 	perDouble = 4 // bins
 )
 

@@ -2,7 +2,10 @@ package discovery_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +73,35 @@ func TestTheTimesToTheFirstToken(t *testing.T) {
 			want := all[max(0, int(float64(len(all))*share+0.9999)-1)].Milliseconds()
 			assert.InEpsilon(t, want, got, 0.2, "seed %d, %v of %d", seed, share, len(all))
 		}
+	}
+}
+
+// From a cache in the next room to a model that thinks for minutes: right to a tenth.
+func TestTheTimesToTheFirstTokenOfAnySize(t *testing.T) {
+	for d := time.Millisecond; d < 15*time.Minute; d += d/7 + 1 {
+		r := flowRegistry(t, discovery.Provider{})
+		r.Observe(t.Context(), resilience.Call{Provider: "p", Model: "m", Outcome: resilience.OutcomeSuccess, FirstEvent: d})
+		f := r.Status()[0].Flow
+		assert.InDelta(t, d.Milliseconds(), f.FirstTokenP50, max(1, 0.1*float64(d.Milliseconds())), d)
+		assert.Equal(t, f.FirstTokenP50, f.FirstTokenP95)
+	}
+	for _, d := range []time.Duration{1, time.Microsecond, math.MaxInt64} {
+		r := flowRegistry(t, discovery.Provider{})
+		r.Observe(t.Context(), resilience.Call{Provider: "p", Model: "m", Outcome: resilience.OutcomeSuccess, FirstEvent: d})
+		assert.Positive(t, r.Status()[0].Flow.FirstTokenP50, d)
+	}
+}
+
+// Three digits are enough, whatever is rounded up.
+func TestTokensAreWrittenShort(t *testing.T) {
+	for n, want := range map[int64]string{
+		1: "1", 999: "999", 1000: "1.0k", 9940: "9.9k", 9960: "10k", 999_400: "999k", 999_600: "1.0M", 9_960_000: "10M", 999_600_000: "1.0G", 1 << 40: "1100G",
+	} {
+		r := flowRegistry(t, discovery.Provider{})
+		r.Observe(t.Context(), resilience.Call{Provider: "p", Model: "m", Outcome: resilience.OutcomeSuccess, Usage: wire.Usage{Input: n}})
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		assert.Contains(t, w.Body.String(), "<dd>"+want+" in, 0 out</dd>")
 	}
 }
 

@@ -38,9 +38,9 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 func short(n float64) string {
 	for _, unit := range []string{"", "k", "M", "G"} {
 		switch {
-		case n < 10 && unit != "":
+		case n < 9.95 && unit != "":
 			return strconv.FormatFloat(n, 'f', 1, 64) + unit
-		case n < 1000 || unit == "G":
+		case n < 999.5 || unit == "G":
 			return strconv.FormatFloat(n, 'f', 0, 64) + unit
 		}
 		n /= 1000
