@@ -243,7 +243,7 @@ func (w *walk) attached() int {
 // settle takes down what an answer of a target means for the pin of the call's
 // key. faulty says that the chain moves on from it, or would.
 func (w *walk) settle(t *target, r *result, faulty bool) {
-	if w.key == "" || r.canceled || r.rejected || r.reason == ReasonRequestError {
+	if w.key == "" || r.reason == ReasonRequestError {
 		return
 	}
 	if r.ok {

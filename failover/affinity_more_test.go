@@ -3,6 +3,7 @@ package failover_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -133,4 +134,78 @@ func TestWhatIsAFailover(t *testing.T) {
 			assert.Equal(t, row.want, got)
 		})
 	}
+}
+
+// A key that is asked for is used, whatever came of the call.
+func TestAKeyIsUsedByEveryCall(t *testing.T) {
+	p := byHeader()
+	p.Affinity.Max = 2
+	c, hosts := attached(t, p)
+	pin := func(key string) {
+		hosts.set("a", says(503, "{}"))
+		askOf(t, c, keyed(t, key))
+		hosts.set("a", nil)
+	}
+	pin("1")
+	pin("2")
+	hosts.set("b", says(400, `{"error":{"message":"bad"}}`))
+	askOf(t, c, keyed(t, "1"))
+	hosts.set("b", nil)
+	pin("3")
+	askOf(t, c, keyed(t, "1"))
+	assert.Equal(t, "b", hosts.order())
+}
+
+// Who answers while the pinned target is passed over has the pin from then on, and a
+// stream of the one before that breaks off later does not end it.
+func TestAPinMovesWithTheAnswer(t *testing.T) {
+	for _, strategy := range []string{failover.StrategyFailover, failover.StrategyRoundRobin} {
+		offline := ""
+		p := byHeader()
+		p.Strategy = strategy
+		c, hosts := attached(t, p, func(ts []failover.Target) {
+			for i := range ts {
+				ts[i].Available = func() bool { return ts[i].Name != offline }
+			}
+		})
+		r, w := io.Pipe()
+		hosts.set("a", func(req *http.Request) (*http.Response, error) {
+			resp, err := says(200, "")(req)
+			resp.Header.Set("Content-Type", "text/event-stream")
+			resp.ContentLength, resp.Body = -1, r
+			return resp, err
+		})
+		go func() { _, _ = io.WriteString(w, evA) }()
+		req := post(t, chatURL, `{"model":"m","stream":true,"messages":[]}`)
+		req.Header.Set("X-Conversation", "k")
+		resp, err := c.Do(req)
+		require.NoError(t, err)
+		offline = "a"
+		hosts.set("a", nil)
+		answer, err := c.Do(keyed(t, "k"))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		assert.Equal(t, strategy == failover.StrategyFailover, failover.FromBackup(answer), strategy)
+		assert.Equal(t, "b", hosts.order(), strategy)
+		offline = ""
+		require.NoError(t, w.CloseWithError(errors.New("reset")))
+		_, _ = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, resp.Body.Close())
+		askOf(t, c, keyed(t, "k"))
+		assert.Equal(t, "b", hosts.order(), strategy)
+	}
+}
+
+// A fault ends the pin also of a call that must not move on from it.
+func TestAFaultEndsThePinOfACallThatStays(t *testing.T) {
+	c, hosts := attached(t, byHeader())
+	hosts.set("a", says(503, "{}"))
+	askOf(t, c, keyed(t, "k"))
+	hosts.set("a", nil)
+	hosts.set("b", says(503, "{}"))
+	askOf(t, c, keyed(t, "k").WithContext(failover.WithoutFailover(t.Context())))
+	assert.Equal(t, "b", hosts.order())
+	hosts.set("b", nil)
+	askOf(t, c, keyed(t, "k"))
+	assert.Equal(t, "a", hosts.order())
 }

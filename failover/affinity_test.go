@@ -277,6 +277,8 @@ func TestPinsEndAndAreBounded(t *testing.T) {
 		assert.Equal(t, "b", goes("1"))
 		pin("3")
 		assert.Equal(t, "b b", goes("1")+" "+goes("3"), "the one that was used least recently has made room")
+		assert.Equal(t, "a", goes("2"), "and was forgotten")
+		assert.Equal(t, "b", goes("3"))
 		time.Sleep(50 * time.Second)
 		assert.Equal(t, "b", goes("3"))
 		time.Sleep(50 * time.Second)

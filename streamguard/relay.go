@@ -87,7 +87,9 @@ func (r *relay) leave(n int, err error, returned bool) {
 	tell := !r.told && (err != nil || !returned)
 	r.told = r.told || tell
 	end := r.end
-	end.Usage = r.st.Usage()
+	if tell { // what nobody hears is not parsed
+		end.Usage = r.st.Usage()
+	}
 	r.mu.Unlock()
 	if tell {
 		r.onEnd(end)

@@ -107,7 +107,6 @@ func (b *beginning) messages(list []byte) (found bool) {
 func addPart(h hash.Hash, raw []byte) {
 	p := parse(raw)
 	addValue(h, &p)
-	_, _ = h.Write([]byte{1}) // never fails
 }
 
 // addValue consumes a value and adds what it says. The marks of a prompt cache are
@@ -122,7 +121,7 @@ func addValue(h hash.Hash, p *parser) {
 				p.skip()
 			case "type":
 				if raw := p.raw(); string(raw) != `"text"` {
-					addLeaf(h, raw)
+					_, _ = h.Write(raw) // never fails
 				}
 			default:
 				addValue(h, p)
@@ -133,14 +132,8 @@ func addValue(h hash.Hash, p *parser) {
 			addValue(h, p)
 		}
 	default:
-		addLeaf(h, p.raw())
+		_, _ = h.Write(p.raw())
 	}
-}
-
-// addLeaf adds a value and its end, a byte that stands in no JSON.
-func addLeaf(h hash.Hash, raw []byte) {
-	_, _ = h.Write(raw)
-	_, _ = h.Write([]byte{0})
 }
 
 // stringMember returns the text of a member of the object b, "" for none.

@@ -38,6 +38,7 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 			wire.Usage{Input: 110, CacheRead: 80, CacheWrite: 20, Output: 10}},
 		"floats":      {wire.Chat, `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":9.0,"completion_tokens":2e1}}`, wire.Usage{Input: 9, Output: 20}},
 		"nonsense":    {wire.Chat, `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-3,"completion_tokens":1e300,"total_tokens":"9","prompt_tokens_details":null}}`, wire.Usage{}},
+		"too many":    {wire.Chat, `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":9000000000000,"completion_tokens":99999999999999999999999999}}`, wire.Usage{}},
 		"null":        {wire.Chat, `{"choices":[{"message":{"content":"x"}}],"usage":null}`, wire.Usage{}},
 		"nothing":     {wire.Chat, `{"choices":[{"message":{"content":"{\"usage\":{\"prompt_tokens\":5}}"}}]}`, wire.Usage{}},
 		"a failure":   {wire.Chat, `{"error":{"code":503,"message":"x"},"usage":{"prompt_tokens":9,"completion_tokens":0}}`, wire.Usage{Input: 9}},
