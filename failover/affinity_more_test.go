@@ -145,6 +145,8 @@ func TestAKeyIsUsedByEveryCall(t *testing.T) {
 		hosts.set("a", says(503, "{}"))
 		askOf(t, c, keyed(t, key))
 		hosts.set("a", nil)
+		askOf(t, c, keyed(t, "")) // its breaker stays closed
+		require.Equal(t, "a", hosts.order())
 	}
 	pin("1")
 	pin("2")

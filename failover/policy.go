@@ -85,10 +85,10 @@ type Policy struct {
 	// is recovered and logged.
 	OnAttempt func(context.Context, Attempt)
 	// OnFailover is called with the attempts of a call, all chains below included,
-	// when it is over and the target that came first in it did not answer it: one
-	// that the configuration or the request rules out does not come first, and an
-	// answer that goes straight back is one. It must not block; a panic in it is
-	// recovered and logged.
+	// when it is over and went on behind the target that came first in it: one that
+	// the configuration or the request rules out does not come first, and from an
+	// answer that goes straight back no call goes on. It must not block; a panic in
+	// it is recovered and logged.
 	OnFailover func(context.Context, []Attempt)
 	// Logger receives a line for every move to another target and for every
 	// call that no target answered. Nil: silent.

@@ -127,8 +127,8 @@ func (t *telemetry) waiting(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ended counts a call by who answered, and tells who listens of one that its first
-// target did not.
+// ended counts a call by who answered, and tells who listens of one that went on
+// behind its first target.
 func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	outcome := callFailed
 	switch {
@@ -150,15 +150,14 @@ func (t *telemetry) ended(ctx context.Context, c *call, r *result) {
 	c.mu.Lock()
 	all := slices.Clone(c.attempts)
 	c.mu.Unlock()
-	if failedOver(all, r) {
+	if failedOver(all) {
 		layer.Hook(t.log, "OnFailover", func() { t.over(ctx, all) })
 	}
 }
 
-// failedOver reports whether the target that came first in a call did not answer it.
-// One that the configuration or the request rules out does not come first, and an
-// answer that goes straight back is one.
-func failedOver(all []Attempt, r *result) bool {
+// failedOver reports whether a call went on behind the target that came first in it.
+// One that the configuration or the request rules out does not come first.
+func failedOver(all []Attempt) bool {
 	for i := range all {
 		switch all[i].Reason {
 		case ReasonDisabled, ReasonNotAllowed, ReasonOtherModel, ReasonBound, ReasonTried:
@@ -166,7 +165,7 @@ func failedOver(all []Attempt, r *result) bool {
 		case "":
 			return false
 		}
-		return !r.straight || i < len(all)-1
+		return i < len(all)-1
 	}
 	return false
 }

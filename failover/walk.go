@@ -24,7 +24,6 @@ type result struct {
 	wait     time.Duration // that the breaker asks for
 	canceled bool          // by the caller
 	empty    bool          // a nested chain had nothing left to try
-	straight bool          // a failure from which the chain did not want to move on
 	unfit    bool          // the request could not be re-written for the target: nothing was sent
 }
 
@@ -197,7 +196,6 @@ func (w *walk) try(t *target, isFirst bool) bool {
 	w.tried++
 	over := r.ok || r.canceled
 	moves := !over && (w.may || w.key != "") && w.eligible(w.tried, &r)
-	w.last.straight = !over && !moves
 	w.settle(t, &r, moves)
 	return over || !w.may || !moves
 }
