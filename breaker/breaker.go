@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,8 @@ type Config struct {
 	OnStateChange func(key string, from, to State)
 	// Logger gets state changes and the hook's panics. Nil is silent.
 	Logger *slog.Logger
+	// Peers are the other replicas of the service. Nil: the breakers are alone.
+	Peers Peers
 }
 
 // A core is what the breakers of one provider share.
@@ -57,6 +60,7 @@ type core struct {
 	slow      time.Duration // 0: off
 	base      time.Time     // the monotonic clock's zero
 	events    notifier
+	peers     peers
 	owner     *Map // nil: a breaker alone
 }
 
@@ -73,6 +77,7 @@ func newCore(c *Config) (*core, error) {
 		slow:      c.Policy.SlowCallThreshold,
 		base:      time.Now(),
 		events:    notifier{hook: c.OnStateChange, log: c.Logger, provider: c.Provider},
+		peers:     peers{c.Peers, c.Logger},
 	}, nil
 }
 
@@ -87,14 +92,30 @@ func after(t, d time.Duration) time.Duration {
 	return t + d
 }
 
+// A Cause is why a breaker left the state that it was in before.
+type Cause string
+
+// The causes. An open or half-open breaker has that of its opening.
+const (
+	CauseNone     Cause = ""         // it was never open
+	CauseFailures Cause = "failures" // of this replica's own calls or probes
+	CauseProbes   Cause = "probes"   // good ones of this replica's own
+	CausePeers    Cause = "peers"    // what other replicas say, see [Replica]
+	CauseOperator Cause = "operator" // ForceOpen or Reset
+)
+
+var causes = [...]Cause{CauseNone, CauseFailures, CauseProbes, CausePeers, CauseOperator}
+
 // The word of a breaker packs what a call on a closed breaker must know into
 // one atomic load: the state, whether failures are counted, and the number of
 // the period, which changes with the state so that a verdict of an earlier
-// period is told by comparison.
+// period is told by comparison. It also has the cause's place in causes.
 const (
 	stateBits  = 3      // of the word: the state
 	dirtyBit   = 1 << 2 // of the word: the failure count is not 0
-	periodUnit = 1 << 3 // of the word: the period counts in the bits above
+	causeUnit  = 1 << 3 // of the word: the cause
+	causeBits  = 7 * causeUnit
+	periodUnit = 1 << 6 // of the word: the period counts in the bits above
 )
 
 // A Breaker counts consecutive failures and, once open, keeps calls away until
@@ -132,6 +153,8 @@ func (b *Breaker) State() State { return stateOf(b.word.Load()) }
 
 func stateOf(w uint64) State { return State(w & stateBits) }
 
+func causeOf(w uint64) Cause { return causes[w&causeBits/causeUnit] }
+
 // Admit asks for a call. Nil means go: p then belongs to this call and must be
 // settled once its outcome is known. Otherwise the error is an [*OpenError] and
 // p is left inert. What p held before is settled as [Neutral]. Admitting does
@@ -158,18 +181,47 @@ func (b *Breaker) admit(p *Permit, e *entry) error {
 }
 
 func (b *Breaker) admitSlow(p *Permit, e *entry) error {
-	now := b.core.now()
-	b.mu.Lock()
-	w := b.word.Load()
-	if rejected, no := b.rejection(w, now); no {
+	asked := false // the replicas let this one probe
+	for {
+		now := b.core.now()
+		b.mu.Lock()
+		w := b.word.Load()
+		rejected, no := b.rejection(w, now)
+		if no || stateOf(w) != Closed && !asked && b.core.peers.any() {
+			b.mu.Unlock()
+			if no {
+				if asked {
+					b.core.peers.probed(b.key)
+				}
+				return errorOf(rejected, true)
+			}
+			if asked = b.core.peers.probe(b.key, b.core.lease); !asked {
+				return errorOf(b.waits(w), true)
+			}
+			continue
+		}
+		changed, unused := b.take(p, e, w, now, asked)
 		b.mu.Unlock()
-		return errorOf(rejected, true)
+		if unused {
+			b.core.peers.probed(b.key)
+		}
+		if changed {
+			b.core.events.deliver()
+		}
+		return nil
 	}
-	changed := stateOf(w) == Open
-	if changed {
-		b.enter(HalfOpen, now)
+}
+
+// take fills in the permit of a call that is let through; unused says that it
+// needs no leave of the replicas, or ends the one of a probe before it. b.mu is held.
+func (b *Breaker) take(p *Permit, e *entry, w uint64, now time.Duration, asked bool) (changed, unused bool) {
+	if changed = stateOf(w) == Open; changed {
+		b.enter(HalfOpen, causeOf(w), now)
 	}
-	if stateOf(w) != Closed {
+	if stateOf(w) == Closed {
+		unused = asked
+	} else {
+		unused = b.taken != 0 && b.core.peers.any() // its lease ran out
 		b.probes++
 		b.taken, b.lease = b.probes, after(now, b.core.lease)
 		p.probe = b.taken
@@ -177,11 +229,7 @@ func (b *Breaker) admitSlow(p *Permit, e *entry) error {
 	// The permit is complete before a hook runs: should that end the
 	// goroutine, a deferred Settle still gives the place back.
 	p.breaker, p.entry, p.word, p.start = b, e, b.word.Load()&^dirtyBit, now
-	b.mu.Unlock()
-	if changed {
-		b.core.events.deliver()
-	}
-	return nil
+	return changed, unused
 }
 
 // rejection says why a call may not pass at now, false if it may. b.mu is held.
@@ -220,60 +268,54 @@ func (b *Breaker) Rejects() (OpenError, bool) {
 	}
 	now := b.core.now()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rejection(b.word.Load(), now)
+	w := b.word.Load()
+	rejected, no := b.rejection(w, now)
+	b.mu.Unlock()
+	if no || stateOf(w) == Closed || b.core.peers.mayProbe(b.key) {
+		return rejected, no
+	}
+	return b.waits(w), true
 }
 
 // enter begins a new period. b.mu is held; the caller delivers the event once
-// it has given that up.
-func (b *Breaker) enter(to State, now time.Duration) {
+// it has given that up. It reports whether a probe has lost its place, which the
+// caller then passes on to the replicas.
+func (b *Breaker) enter(to State, cause Cause, now time.Duration) (lost bool) {
 	w := b.word.Load()
 	from := stateOf(w)
-	b.word.Store((w&^(stateBits|dirtyBit) + periodUnit) | uint64(to))
+	code := uint64(slices.Index(causes[:], cause)) * causeUnit
+	b.word.Store((w&^(stateBits|dirtyBit|causeBits) + periodUnit) | code | uint64(to))
+	lost = b.taken != 0
 	b.count, b.probes, b.taken = 0, 0, 0
 	if to == Closed {
 		b.failed = 0
 	}
-	if from == to {
-		return
+	if from != to {
+		b.since = now
+		b.core.events.push(event{key: b.key, from: from, to: to})
 	}
-	b.since = now
-	b.core.events.push(event{key: b.key, from: from, to: to})
+	return lost
 }
 
 // open begins an open period of d. b.mu is held.
-func (b *Breaker) open(now, d time.Duration) {
-	b.enter(Open, now)
+func (b *Breaker) open(cause Cause, now, d time.Duration) (lost bool) {
+	lost = b.enter(Open, cause, now)
 	b.until = after(now, d)
+	return lost
 }
 
-// record counts the verdict of a permit and reports whether an event waits.
-func (b *Breaker) record(p *Permit, v Verdict) (changed bool) {
+// record counts the verdict of a permit. It reports whether an event waits, and
+// how many probes have given back their place, or lost it.
+func (b *Breaker) record(p *Permit, v Verdict) (changed bool, freed int) {
 	now := b.core.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.word.Load()
 	if w&^dirtyBit != p.word {
-		return false // the period in which the call was admitted is over
+		return false, 0 // the period in which the call was admitted is over
 	}
 	if stateOf(w) == HalfOpen {
-		if b.taken == p.probe {
-			b.taken = 0 // else the lease ran out and another holds the place
-		}
-		switch v {
-		case Success:
-			if b.count++; int(b.count) >= b.core.successes {
-				b.enter(Closed, now)
-				return true
-			}
-		case Failure:
-			if b.failed < math.MaxInt32 {
-				b.failed++
-			}
-			b.open(now, b.core.open.after(b.failed))
-			return true
-		}
-		return false
+		return b.recordProbe(p, v, now)
 	}
 	switch v {
 	case Success:
@@ -285,40 +327,67 @@ func (b *Breaker) record(p *Permit, v Verdict) (changed bool) {
 		}
 		b.word.Store(w | dirtyBit)
 		if int(b.count) >= b.core.threshold {
-			b.open(now, b.core.open.after(b.failed))
-			return true
+			b.open(CauseFailures, now, b.core.open.after(b.failed))
+			return true, 0
 		}
 	}
-	return false
+	return false, 0
+}
+
+// recordProbe is record for a half-open breaker.
+func (b *Breaker) recordProbe(p *Permit, v Verdict, now time.Duration) (changed bool, freed int) {
+	if b.taken == p.probe {
+		b.taken = 0 // else the lease ran out and another holds the place
+		freed = 1
+	}
+	lost := false
+	switch v {
+	case Success:
+		if b.count++; int(b.count) >= b.core.successes {
+			changed, lost = true, b.enter(Closed, CauseProbes, now)
+		}
+	case Failure:
+		if b.failed < math.MaxInt32 {
+			b.failed++
+		}
+		changed, lost = true, b.open(CauseFailures, now, b.core.open.after(b.failed))
+	}
+	if lost {
+		freed++
+	}
+	return changed, freed
 }
 
 // ForceOpen opens the breaker for d from now on, whatever its state; d of 0 or
-// less is the policy's timeout, without factor and jitter. Calls in flight no longer count. A breaker that
-// is off stays off.
+// less is the policy's timeout, without factor and jitter. Calls in flight no
+// longer count. A breaker that is off stays off. Other replicas do not hear of it.
 func (b *Breaker) ForceOpen(d time.Duration) {
-	if b.core.off {
-		return
-	}
 	if d <= 0 {
 		d = b.core.open.first
 	}
-	now := b.core.now()
-	b.mu.Lock()
-	b.open(now, d)
-	b.mu.Unlock()
-	b.core.events.deliver()
+	b.operate(func(now time.Duration) bool { return b.open(CauseOperator, now, d) })
 }
 
 // Reset closes the breaker and forgets its counts. Calls in flight no longer
-// count.
+// count. What other replicas said before opens it no more.
 func (b *Breaker) Reset() {
+	b.operate(func(now time.Duration) bool { return b.enter(Closed, CauseOperator, now) })
+}
+
+// operate changes the state from outside; do reports whether a probe has lost its
+// place.
+func (b *Breaker) operate(do func(now time.Duration) (lost bool)) {
 	if b.core.off {
 		return
 	}
 	now := b.core.now()
 	b.mu.Lock()
-	b.enter(Closed, now)
+	lost := do(now)
 	b.mu.Unlock()
+	if lost {
+		b.core.peers.probed(b.key)
+	}
+	b.core.peers.changed(b.key)
 	b.core.events.deliver()
 }
 
@@ -328,6 +397,8 @@ type Snapshot struct {
 	Key string
 	// State is [Open] until a probe is admitted, also after the open time.
 	State State
+	// Cause is why it opened, or why it closed after that.
+	Cause Cause
 	// Failures counts consecutive failures while closed.
 	Failures int
 	// Successes counts good probes in a row while half-open.
@@ -350,6 +421,7 @@ func (b *Breaker) Snapshot() Snapshot {
 	s := Snapshot{
 		Key:     b.key,
 		State:   stateOf(w),
+		Cause:   causeOf(w),
 		Probing: b.taken != 0 && now < b.lease,
 		Since:   wall.Add(b.since - now),
 	}

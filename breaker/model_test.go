@@ -131,7 +131,7 @@ func breakerSchedule(t *testing.T, r *rand.Rand) {
 			ref.forceOpen(d)
 		case op == 15 && r.IntN(4) == 0:
 			b.Reset()
-			ref.enter(breaker.Closed, time.Time{})
+			ref.enter(breaker.Closed, breaker.CauseOperator, time.Time{})
 		case op == 16 && len(calls) > 20:
 			calls = calls[10:] // lost for good
 		default:
@@ -291,9 +291,9 @@ func (w *mapWorld) operate(key string, d time.Duration) {
 func (w *mapWorld) reset(key string) {
 	w.m.Reset(key)
 	if key == "" {
-		w.ref.own.enter(breaker.Closed, time.Time{})
+		w.ref.own.enter(breaker.Closed, breaker.CauseOperator, time.Time{})
 	} else if e := w.ref.find(key); e != nil {
-		e.enter(breaker.Closed, time.Time{})
+		e.enter(breaker.Closed, breaker.CauseOperator, time.Time{})
 		w.ref.endUse(e)
 	}
 }

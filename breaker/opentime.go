@@ -46,3 +46,15 @@ func (o *openTimes) after(failed int32) time.Duration {
 	}
 	return d
 }
+
+// most is the longest open time.
+func (o *openTimes) most() time.Duration {
+	d := o.first
+	if o.factor > 1 {
+		d = o.longest
+	}
+	if share := o.jitter * float64(d); share < math.MaxInt64 {
+		return after(d, time.Duration(share))
+	}
+	return math.MaxInt64
+}

@@ -141,14 +141,18 @@ func (p *Permit) Settle(v Verdict) {
 	if v == Success && b.core.slow > 0 && flags&flagFirst == 0 && p.late() {
 		v = Failure
 	}
-	changed := false
+	changed, freed := false, 0
 	if p.counts(v) {
-		changed = b.record(p, v)
+		changed, freed = b.record(p, v)
 	}
 	if p.entry != nil {
 		b.core.owner.release(p.entry)
 	}
+	for range freed {
+		b.core.peers.probed(b.key)
+	}
 	if changed {
+		b.core.peers.changed(b.key)
 		b.core.events.deliver()
 	}
 }

@@ -17,6 +17,7 @@ type refChange struct {
 
 type refPeriod struct {
 	state    breaker.State
+	cause    breaker.Cause
 	began    time.Time         // of this period
 	until    time.Time         // open: the end
 	drawn    bool              // open: the end has a jitter that is not known yet
@@ -50,11 +51,11 @@ func newRefBreaker(key string, p breaker.Policy, changes *[]refChange) *refBreak
 
 func (r *refBreaker) now() *refPeriod { return r.periods[len(r.periods)-1] }
 
-func (r *refBreaker) enter(s breaker.State, until time.Time) {
+func (r *refBreaker) enter(s breaker.State, cause breaker.Cause, until time.Time) {
 	if from := r.now().state; from != s {
 		*r.changes = append(*r.changes, refChange{r.key, from, s})
 	}
-	r.periods = append(r.periods, &refPeriod{state: s, began: time.Now(), until: until})
+	r.periods = append(r.periods, &refPeriod{state: s, cause: cause, began: time.Now(), until: until})
 }
 
 // since is the start of the oldest period from which on the state is the same.
@@ -115,7 +116,7 @@ func (r *refBreaker) rejection() *breaker.OpenError {
 
 func (r *refBreaker) admit() *refCall {
 	if r.now().state == breaker.Open {
-		r.enter(breaker.HalfOpen, time.Time{})
+		r.enter(breaker.HalfOpen, r.now().cause, time.Time{})
 	}
 	p := r.now()
 	c := &refCall{period: p, at: time.Now(), probe: p.state == breaker.HalfOpen}
@@ -169,10 +170,10 @@ func (r *refBreaker) settle(c *refCall, v breaker.Verdict) {
 	case p.state == breaker.Closed && p.run(breaker.Failure) >= r.policy.FailureThreshold,
 		p.state == breaker.HalfOpen && v == breaker.Failure:
 		d := r.openTime()
-		r.enter(breaker.Open, time.Now().Add(d))
+		r.enter(breaker.Open, breaker.CauseFailures, time.Now().Add(d))
 		r.now().drawn = true
 	case p.state == breaker.HalfOpen && p.run(breaker.Success) >= r.policy.SuccessThreshold:
-		r.enter(breaker.Closed, time.Time{})
+		r.enter(breaker.Closed, breaker.CauseProbes, time.Time{})
 	}
 }
 
@@ -212,11 +213,11 @@ func (r *refBreaker) forceOpen(d time.Duration) {
 	if d <= 0 {
 		d = r.policy.Timeout
 	}
-	r.enter(breaker.Open, time.Now().Add(d))
+	r.enter(breaker.Open, breaker.CauseOperator, time.Now().Add(d))
 }
 
 func (r *refBreaker) snapshot() breaker.Snapshot {
-	s := breaker.Snapshot{Key: r.key, State: r.now().state, RetryAfter: r.wait(), Since: r.since()}
+	s := breaker.Snapshot{Key: r.key, State: r.now().state, Cause: r.now().cause, RetryAfter: r.wait(), Since: r.since()}
 	switch s.State {
 	case breaker.Closed:
 		s.Failures = r.now().run(breaker.Failure)

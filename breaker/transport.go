@@ -56,9 +56,10 @@ type Transport struct {
 	// Call finds what stands above and knows the call of a request; Key and Judge
 	// are not asked then. Nil, or a nil result: nothing does.
 	Call func(*http.Request) Call
-	// OnStateChange and Logger are those of [Config].
+	// OnStateChange, Logger and Peers are those of [Config].
 	OnStateChange func(key string, from, to State)
 	Logger        *slog.Logger
+	Peers         Peers
 
 	below    layer.Base
 	once     sync.Once
@@ -76,6 +77,7 @@ func (t *Transport) init() *Map {
 			Provider:      t.Provider,
 			OnStateChange: t.OnStateChange,
 			Logger:        t.Logger,
+			Peers:         t.Peers,
 		})
 	})
 	return t.breakers

@@ -80,6 +80,9 @@ type Builder struct {
 	// OmitShouldRetry leaves the header x-should-retry off the answers that
 	// come after a retry, so that an SDK above may retry them once more.
 	OmitShouldRetry bool
+	// Replicas share what stacks of the same provider learn in other processes, see
+	// breaker/redisstate. Nil: every stack finds out by itself.
+	Replicas breaker.Replicas
 	// OnCall is called once a call, when its body has ended or its error was
 	// returned. It must not block; a panic in it is recovered and logged.
 	OnCall func(context.Context, Call)
@@ -127,6 +130,7 @@ func (b Builder) Build(provider string, p Policy) (*Transport, error) {
 	if t.metrics, err = newMetrics(b.MeterProvider, b.Conventions, b.ProviderType, t); err != nil {
 		return nil, fmt.Errorf("resilience: metrics of provider %s: %w", provider, err)
 	}
+	t.join(b.Replicas)
 	return t, nil
 }
 

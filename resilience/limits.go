@@ -60,10 +60,10 @@ func (c *call) account() string {
 // heldBy is the rejection by a hold of a call of that account and model, false for
 // none. guesses says that a time of our own counts as well.
 func (t *Transport) heldBy(account, model string, guesses bool) (breaker.OpenError, bool) {
-	if t.limits.holds == nil {
+	if t.limits.holds == nil || !t.limits.holds.used.Load() {
 		return breaker.OpenError{}, false
 	}
-	holds := t.limits.holds.find(account)
+	holds := t.limits.holds.find(t.account(account))
 	if holds == nil {
 		return breaker.OpenError{}, false
 	}
@@ -89,6 +89,7 @@ func (t *Transport) Holds() []breaker.Hold {
 func (t *Transport) ReleaseHold(key string) {
 	if t.limits.holds != nil {
 		t.limits.holds.release(key)
+		t.share("Peers.Released", func(p breaker.Peers) { p.Released(key) })
 	}
 }
 
@@ -154,6 +155,10 @@ func (c *call) hold(l wire.Limit) {
 	if key == "" && l.Kind == wire.LimitRate {
 		return // the call named no model: the account's key would keep all of them away
 	}
-	c.t.limits.holds.hold(c.account(), key, string(l.Kind), l.Wait, guess)
+	account := c.t.account(c.account())
+	c.t.limits.holds.hold(account, key, string(l.Kind), l.Wait, guess)
+	c.t.share("Peers.Held", func(p breaker.Peers) {
+		p.Held(account, breaker.Hold{Key: key, Kind: string(l.Kind), RetryAfter: l.Wait, Guess: guess})
+	})
 	c.t.log.held(c, l, guess)
 }

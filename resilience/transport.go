@@ -24,7 +24,8 @@ type Transport struct {
 	metrics     *metrics
 	breaker     breaker.Transport // the top of the layers
 	limits      limits
-	headers     bool // the wait for headers is bounded here
+	peers       breaker.Peers // nil: no replicas share
+	headers     bool          // the wait for headers is bounded here
 	now         func() time.Time
 }
 
