@@ -50,8 +50,9 @@ type Peers interface {
 	Released(key string)
 }
 
-// A Replica is what other replicas' knowledge is given to: a stack. Its methods do not
-// call those of [Peers], and are safe for concurrent use.
+// A Replica is what other replicas' knowledge is given to: a stack. Its methods may
+// call [Peers.Probed], so they are called outside locks. They are safe for concurrent
+// use.
 type Replica interface {
 	// Gone reports whether nobody can use the stack any more, which may then be
 	// forgotten.
@@ -186,15 +187,20 @@ func (b *Breaker) peerClosed(ago time.Duration) {
 	b.core.events.deliver()
 }
 
-// Opinions is [Replica.Opinions].
+// Opinions is [Replica.Opinions]. With [ScopeProvider] what is said of a model is
+// ignored.
 func (m *Map) Opinions(key string, quorum int, opinions []Opinion) {
-	add := quorum > 0 && len(opinions) >= quorum
-	m.operate(key, add, func(b *Breaker) { b.opinions(quorum, opinions) })
+	if key == "" || m.perModel {
+		add := quorum > 0 && len(opinions) >= quorum
+		m.operate(key, add, func(b *Breaker) { b.opinions(quorum, opinions) })
+	}
 }
 
-// PeerClosed is [Replica.PeerClosed].
+// PeerClosed is [Replica.PeerClosed], as for Opinions.
 func (m *Map) PeerClosed(key string, ago time.Duration) {
-	m.operate(key, false, func(b *Breaker) { b.peerClosed(ago) })
+	if key == "" || m.perModel {
+		m.operate(key, false, func(b *Breaker) { b.peerClosed(ago) })
+	}
 }
 
 // Opinions is [Replica.Opinions].

@@ -333,6 +333,20 @@ func TestNoOpinionOpensWhatIsOff(t *testing.T) {
 	assert.Nil(t, m.Peek(""))
 }
 
+// Where one breaker stands for all models, what peers say of one does not close it to
+// the others.
+func TestOpinionsOfAModelDoNotOpenTheProvider(t *testing.T) {
+	p := ten()
+	p.Scope = breaker.ScopeProvider
+	m, err := breaker.NewMap(breaker.Config{Policy: p, Provider: "acme"})
+	require.NoError(t, err)
+	m.Opinions("m", 1, []breaker.Opinion{opinion(0, time.Second)})
+	assert.Nil(t, m.Peek("m"))
+	m.Opinions("", 1, []breaker.Opinion{opinion(0, time.Second)})
+	m.PeerClosed("m", 0)
+	assert.NotNil(t, m.Peek("m"))
+}
+
 // Who listens hears of every change, once it has happened.
 func TestChangesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
